@@ -8,6 +8,7 @@ from ingestd.paimon.spec.option_types import (
     Support,
     TableOption,
     parse_bool,
+    parse_directory,
     parse_float,
     parse_int,
     parse_millis,
@@ -43,6 +44,7 @@ _CHANGES = {
 }
 _TYPES: Mapping[object, str] = {
     parse_bool: "boolean",
+    parse_directory: "text",
     parse_float: "number",
     parse_int: "whole number",
     parse_millis: "duration",

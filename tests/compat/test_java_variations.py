@@ -11,6 +11,7 @@ import pytest
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.files.data_files import stored_rows
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
@@ -18,7 +19,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.native_tables import open_native, put
+from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.compat
@@ -146,3 +147,31 @@ def test_what_java_writes_and_cannot_be_read_here_is_unsupported_and_not_damaged
 def _files(table: FileStoreTable) -> Iterator[pa.Table]:
     for path in Path(table.path).glob("bucket-*/*.orc"):
         yield stored_rows(table, str(path))
+
+
+@pytest.mark.parametrize("strategy", ["round-robin", "entropy-inject", "a folder of their own"])
+def test_java_reads_and_continues_files_at_other_places(
+    strategy: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    options = OPTIONS.get(strategy) or {
+        "data-file.external-paths": f"file://{tmp_path}/a,file://{tmp_path}/b",
+        "data-file.external-paths.strategy": strategy,
+    }
+    columns = [("k", "INT"), ("v", "STRING")]
+    vectors = {"deletion-vectors.enabled": "true", "index-file-in-data-file-dir": "true"}
+    table = native_table(
+        tmp_path / "w", columns, keys=["k"], options={"bucket": "2", **vectors, **options}
+    )
+    put(table, [{"k": n, "v": "ours"} for n in range(20)])
+    compact_table(table, full=True, now_ms=NOW_MS)
+    put(table, [{"k": 3, "v": "new"}, {"k": 4, "_kind": 3}])
+    compact_table(table, now_ms=NOW_MS)
+    expected = {n: "new" if n == 3 else "ours" for n in range(20) if n != 4}
+    assert {row["k"]: row["v"] for row in oracle.read(tmp_path / "w", "db", "t")} == expected
+    more = [{"k": 5, "v": "java"}, {"k": 50, "v": "java"}]
+    oracle.append(tmp_path / "w", "db", "t", more, tmp_path, "--compact", "full")
+    expected |= {5: "java", 50: "java"}
+    rows = read_table(open_native(tmp_path / "w")).to_pylist()
+    assert {row["k"]: row["v"] for row in rows} == expected
+    compact_table(open_native(tmp_path / "w"), full=True, now_ms=NOW_MS)
+    assert {row["k"]: row["v"] for row in oracle.read(tmp_path / "w", "db", "t")} == expected

@@ -105,8 +105,9 @@ class TableDirectory:
         if honoured.EXTERNAL_PATHS.of(table.schema.options):
             raise UnsupportedError(
                 f"table '{self.name}' has files elsewhere (option "
-                f"'{honoured.EXTERNAL_PATHS.name}'), which would "
-                "stay behind; drop it with the engine that wrote them"
+                f"'{honoured.EXTERNAL_PATHS.name}'), which would stay behind; empty it "
+                "(`ingestd truncate`, then `ingestd expire snapshots` to one snapshot), remove the "
+                "option, and drop it again"
             )
         names = self.io.list_names(self.path)
         for name in sorted(names, key=lambda name: (name != "snapshot", name == "schema")):

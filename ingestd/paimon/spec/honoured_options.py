@@ -12,6 +12,7 @@ from ingestd.paimon.spec.option_types import (
     honoured,
     optional,
     parse_bool,
+    parse_directory,
     parse_float,
     parse_int,
     parse_millis,
@@ -75,11 +76,9 @@ SEQUENCE_FIELD = honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
 )
 SEQUENCE_ORDER = honoured(
-    "sequence.field.sort-order",
-    parse_word,
-    "ascending",
+    "sequence.field.sort-order", parse_word, "ascending",
     "Whether the row with the larger value is newer.",
-)
+)  # fmt: skip
 ROWKIND_FIELD = optional(
     "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
 )
@@ -114,11 +113,9 @@ IGNORE_RETRACT = honoured(
     "fields.<column>.ignore-retract", parse_bool, False, "The function skips retractions."
 )
 SEQUENCE_GROUP = honoured(
-    "fields.<columns>.sequence-group",
-    parse_names,
-    _NO_NAMES,
+    "fields.<columns>.sequence-group", parse_names, _NO_NAMES,
     "Columns that are updated in the order of these.",
-)
+)  # fmt: skip
 LIST_DELIMITER = honoured(
     "fields.<column>.list-agg-delimiter", parse_text, ",", "Delimiter of `listagg`."
 )
@@ -155,12 +152,22 @@ DATA_FILE_PREFIX = honoured(
     "data-file.prefix", parse_text, "data-", "Prefix of the names of data files."
 )
 DATA_FILE_DIRECTORY = honoured(
-    "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
-    values=(), change=ChangeRule.NEVER,
+    "data-file.path-directory", parse_directory, "", "Directory above the partitions.",
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 EXTERNAL_PATHS = honoured(
-    "data-file.external-paths", parse_names, _NO_NAMES, "Directories of data files; for reads.",
-    values=(),
+    "data-file.external-paths", parse_names, _NO_NAMES,
+    "Directories of data files outside of the table, as URIs; one table each.",
+)  # fmt: skip
+EXTERNAL_STRATEGY = honoured(
+    "data-file.external-paths.strategy", parse_word, "none",
+    "Which external directory a new file gets; none: new files are in the table.",
+    values=("none", "round-robin", "specific-fs", "entropy-inject"),
+    refusal="files are not distributed by weights; choose 'round-robin'",
+)  # fmt: skip
+EXTERNAL_FS = honoured(
+    "data-file.external-paths.specific-fs", parse_word, "",
+    "Scheme of the external directories that `specific-fs` chooses.",
 )  # fmt: skip
 TARGET_FILE_SIZE = optional(
     "target-file-size", parse_size, "Size of data files; 128 MB with a key, else 256 MB."
@@ -169,15 +176,13 @@ CHANGELOG_FORMAT = optional(
     "changelog-file.format", parse_word, "Format of changelog files; by default that of data."
 )
 CHANGELOG_COMPRESSION = optional(
-    "changelog-file.compression",
-    parse_word,
+    "changelog-file.compression", parse_word,
     "Compression of changelog files; by default that of data.",
-)
+)  # fmt: skip
 CHANGELOG_STATS_MODE = optional(
-    "changelog-file.stats-mode",
-    parse_word,
+    "changelog-file.stats-mode", parse_word,
     "Statistics of changelog files; by default that of data.",
-)
+)  # fmt: skip
 CHANGELOG_PREFIX = honoured(
     "changelog-file.prefix", parse_text, "changelog-", "Prefix of the names of changelog files."
 )
@@ -200,10 +205,9 @@ PARQUET_PAGE_SIZE = honoured(
     "parquet.page.size", parse_int, _MB, "Bytes of a page of a Parquet column."
 )
 PARQUET_DICTIONARY = optional(
-    "parquet.enable.dictionary",
-    parse_bool,
+    "parquet.enable.dictionary", parse_bool,
     "Whether columns have a dictionary; by default, columns of repeated texts have one.",
-)
+)  # fmt: skip
 PARQUET_DICTIONARY_SIZE = honoured(
     "parquet.dictionary.page.size", parse_int, _MB, "Most bytes of a dictionary."
 )
@@ -257,11 +261,9 @@ BLOOM_ITEMS = optional(
     "file-index.bloom-filter.<column>.items", parse_int, "Values that a bloom filter is sized for."
 )
 BLOOM_FPP = honoured(
-    "file-index.bloom-filter.<column>.fpp",
-    parse_float,
-    0.1,
+    "file-index.bloom-filter.<column>.fpp", parse_float, 0.1,
     "False-positive rate of a bloom filter.",
-)
+)  # fmt: skip
 BITMAP_COLUMNS = honoured(
     "file-index.bitmap.columns", parse_names, _NO_NAMES, "Columns with a bitmap index."
 )
@@ -269,11 +271,9 @@ BITMAP_VERSION = honoured(
     "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout; only 2."
 )
 BITMAP_BLOCK_SIZE = honoured(
-    "file-index.bitmap.<column>.index-block-size",
-    parse_size,
-    16 * 1024,
+    "file-index.bitmap.<column>.index-block-size", parse_size, 16 * 1024,
     "Size of the blocks of a bitmap index.",
-)
+)  # fmt: skip
 INDEX_IN_DATA_DIR = honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
     change=ChangeRule.NEVER,
@@ -299,11 +299,9 @@ CHANGELOG_PRODUCER = honoured(
     values=("none", "input", "lookup", "full-compaction"),
 )  # fmt: skip
 ROW_DEDUPLICATE = honoured(
-    "changelog-producer.row-deduplicate",
-    parse_bool,
-    False,
+    "changelog-producer.row-deduplicate", parse_bool, False,
     "No change is written for a row that stays equal.",
-)
+)  # fmt: skip
 DEDUPLICATE_IGNORE = honoured(
     "changelog-producer.row-deduplicate-ignore-fields", parse_names, _NO_NAMES,
     "Columns that `row-deduplicate` ignores.",

@@ -83,6 +83,12 @@ def parse_bool(name: str, value: str) -> bool:
     return value.strip().lower() == "true"
 
 
+def parse_directory(name: str, value: str) -> str:
+    """Parse a relative directory and return it with a trailing slash; empty for none."""
+    directory = value.strip().strip("/")
+    return f"{directory}/" if directory else ""
+
+
 def parse_text(name: str, value: str) -> str:
     """Return the value unchanged."""
     return value

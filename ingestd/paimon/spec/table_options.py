@@ -253,8 +253,7 @@ _IGNORED: _Options = (
         "orc.use.zerocopy",
     ),
     *_irrelevant(
-        "a detail of `data-file.external-paths`, which is refused",
-        "data-file.external-paths.strategy", "data-file.external-paths.specific-fs",
+        "a detail of the strategy `weight-robin`, which is refused",
         "data-file.external-paths.weights",
     ),
     *_irrelevant(

@@ -10,7 +10,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -22,10 +22,11 @@ from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
-    data_file_path,
+    NewFile,
     delete_files,
     file_rows,
     name_for_options,
+    new_data_file,
     options_for_rows,
 )
 from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
@@ -67,9 +68,9 @@ class FileTarget:
         stem, extension = f"{prefix}{uuid.uuid4()}", self.options.file_extension
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 
-    def path(self, name: str) -> str:
-        """Return the path of the new file of this name."""
-        return data_file_path(self.table, self.partition_values, self.bucket, name)
+    def file(self, name: str) -> NewFile:
+        """Return the place of the new file of this name."""
+        return new_data_file(self.table, self.partition_values, self.bucket, name)
 
     @property
     def origin(self) -> FileOrigin:
@@ -196,7 +197,9 @@ class _OpenFile:
         self._figures = FileStatsCollector(target.origin, first_sequence)
         self._written = ColumnChecksums() if is_checked(target.table.schema, options) else None
         self._stack = ExitStack()
-        self._stream = self._stack.enter_context(target.table.io.open_output(target.path(name)))
+        self._stream = self._stack.enter_context(
+            target.table.io.open_output(target.file(name).path)
+        )
         try:
             head, module = file_rows(target.table.schema, first), load_format(options.file_format)
             self._sink = module.open_sink(self._stream, head, options)
@@ -226,17 +229,17 @@ class _OpenFile:
 
     def close(self) -> DataFileMeta:
         target = self._target
-        path = target.path(self._name)
+        file = target.file(self._name)
         self._sink.close()
         self.size = int(self._stream.tell())
         self._stack.close()
         if self._written is not None:
-            check_written(target.table, path, self._written)
+            check_written(target.table, file.path, self._written)
         reach(CrashPoint.CHANGELOG_WRITTEN if target.changelog else CrashPoint.DATA_WRITTEN)
-        meta = self._figures.meta(self._name, self.size)
+        meta = replace(self._figures.meta(self._name, self.size), external_path=file.external)
         if target.changelog or self._figures.indexed is None:
             return meta
-        return with_file_index(target.table, path, self._figures.indexed, meta)
+        return with_file_index(target.table, file.path, self._figures.indexed, meta)
 
     def abort(self) -> None:
         """Abort the write and delete the file."""
@@ -245,4 +248,4 @@ class _OpenFile:
 
     def _forget(self) -> None:
         self._stack.__exit__(*sys.exc_info())
-        self._target.table.io.delete_quietly(self._target.path(self._name))
+        self._target.table.io.delete_quietly(self._target.file(self._name).path)

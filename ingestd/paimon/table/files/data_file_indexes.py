@@ -36,7 +36,7 @@ from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
 from ingestd.paimon.spec.predicate_stats import may_match
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.files.data_files import data_file_path
+from ingestd.paimon.table.files.data_files import beside
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -66,9 +66,7 @@ def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
     """Return the path of an index file next to a data file."""
-    if file.external_path is not None:
-        return f"{file.external_path.rpartition('/')[0]}/{name}"
-    return data_file_path(table, deserialize_row(table.partition_types, partition), bucket, name)
+    return beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
 
 
 def indexes_may_match(

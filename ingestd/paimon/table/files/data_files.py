@@ -48,6 +48,7 @@ from ingestd.paimon.spec.predicate import Predicate, columns_of
 from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_test
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.files.external_paths import external_file
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.wording import counted
@@ -73,10 +74,18 @@ def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
     return (*key_fields(schema), *SYSTEM_FIELDS, *schema.fields)
 
 
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """The path of a new file of a bucket; `external` is that in its manifest entry, or None."""
+
+    path: str
+    external: str | None = None
+
+
 def data_file_path(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> str:
-    """Return the path of a data file of a bucket."""
+    """Return the path of a data file of a bucket in the directory of the table."""
     directory = partition_path(
         table.schema.partition_keys,
         table.partition_types,
@@ -84,8 +93,37 @@ def data_file_path(
         table.options.partition_default_name,
         table.options.partition_legacy_name,
     )
-    above = honoured.DATA_FILE_DIRECTORY.of(table.schema.options).strip().strip("/")
-    return table.paths.data_file(f"{above}/{directory}" if above else directory, bucket, name)
+    return table.paths.data_file(
+        f"{honoured.DATA_FILE_DIRECTORY.of(table.schema.options)}{directory}", bucket, name
+    )
+
+
+def new_data_file(
+    table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
+) -> NewFile:
+    """Return the place of a new data or changelog file; it depends on nothing but the arguments.
+
+    Raises ConfigError or UnsupportedError for external paths that cannot be written.
+    """
+    inside = data_file_path(table, partition_values, bucket, name)
+    if honoured.EXTERNAL_PATHS.given(table.schema.options) is None:
+        return NewFile(inside)
+    directory = inside.removeprefix(f"{table.path}/").rpartition("/")[0]
+    outside = external_file(table, directory, name)
+    return NewFile(inside) if outside is None else NewFile(outside, outside)
+
+
+def beside(
+    table: FileStoreTable,
+    partition_values: Sequence[object],
+    bucket: int,
+    file: DataFileMeta,
+    name: str,
+) -> str:
+    """Return the path of a file of this name in the directory of a data file."""
+    if file.external_path is not None:
+        return f"{file.external_path.rpartition('/')[0]}/{name}"
+    return data_file_path(table, partition_values, bucket, name)
 
 
 def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
@@ -434,4 +472,4 @@ def delete_files(
     """Delete uncommitted files of a bucket, with their indexes; never raises."""
     for file in files:
         for name in (file.file_name, *file.extra_files):
-            table.io.delete_quietly(data_file_path(table, partition_values, bucket, name))
+            table.io.delete_quietly(beside(table, partition_values, bucket, file, name))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.commit.snapshot_changes import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
@@ -101,11 +102,16 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 
 
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
-    """Yield the directories of referenced files: metadata, and every bucket."""
+    """Yield the directories of referenced files in the table: metadata, and every bucket.
+
+    External paths are left out: files there may belong to another table with the same path.
+    """
     paths = table.paths
     metadata = (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
     yield from (directory for directory in metadata if _is_inside(table, directory))
-    yield from _buckets(table, paths.root, len(table.schema.partition_keys))
+    data = f"{paths.root}/{honoured.DATA_FILE_DIRECTORY.of(table.schema.options)}".rstrip("/")
+    if data == paths.root or _is_inside(table, data):
+        yield from _buckets(table, data, len(table.schema.partition_keys))
 
 
 def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ is committed.
 
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +34,10 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
-    data_file_path,
     delete_files,
     file_rows,
     name_for_options,
+    new_data_file,
     options_for_rows,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -107,18 +107,18 @@ class WrittenBucketFiles:
     def _write_file(self, rows: pa.Table) -> DataFileMeta:
         table, options = self.table, options_for_rows(self.options, rows)
         name = name_for_options(self.new_name(), self.options, options)
-        path = data_file_path(table, self.partition_values, self.bucket, name)
+        file = new_data_file(table, self.partition_values, self.bucket, name)
         stored = file_rows(table.schema, rows)
-        size = load_format(format_of(name)).write_file(table.io, path, stored, options)
+        size = load_format(format_of(name)).write_file(table.io, file.path, stored, options)
         reach(CrashPoint.DATA_WRITTEN if self.indexed else CrashPoint.CHANGELOG_WRITTEN)
         # Rows of postponed buckets are not looked up by key.
         key_stats = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
         origin = FileOrigin(table, self.options, 0, FileSource.APPEND, key_stats)
         figures = FileStatsCollector(origin, 0)
         figures.add(rows)
-        meta = figures.meta(name, size)
+        meta = replace(figures.meta(name, size), external_path=file.external)
         has_indexes = self.indexed and bool(column_indexes(table.schema))
-        return with_file_index(table, path, rows, meta) if has_indexes else meta
+        return with_file_index(table, file.path, rows, meta) if has_indexes else meta
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:

@@ -194,7 +194,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"),
         ("parquet.encryption.column.keys", "k"),
         ("path", "/x"), ("data-file.thin-mode", "true"),
-        ("data-file.path-directory", "d"), ("data-file.external-paths", "file:///x"),
+        ("data-file.external-paths.strategy", "weight-robin"),
     ],
 )  # fmt: skip
 def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
