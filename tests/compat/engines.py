@@ -24,6 +24,8 @@ FLINK_FILES = "org.apache.flink:flink-connector-files:2.0.0"
 FLINK_FILES_DIGEST = "75432a68cdbca619d824801f885fbcfea42c7e49d1e4943c92577e4da4bb50a4"
 """Of every Flink distribution; reading needs it, and the benchmarks only write."""
 OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
+FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Of JVMs that run for a few seconds."""
 TIMEOUT = 300
 _SPARK = """
 import json, sys
@@ -55,7 +57,8 @@ def spark_sql(
     request = json.dumps([str(jar), settings, statements])
     python = str(environment("spark_sql"))
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")}
-    out = _output([python, "-c", _SPARK, request], {**own, "PYSPARK_PYTHON": python})
+    own |= {"PYSPARK_PYTHON": python, "JAVA_TOOL_OPTIONS": " ".join(FLAGS)}
+    out = _output([python, "-c", _SPARK, request], own)
     answers: list[list[dict[str, Any]]] = json.loads(out.splitlines()[-1])
     return answers
 
@@ -71,7 +74,7 @@ def flink_sql(statements: str, folder: Path) -> list[list[str]]:
     file = folder / "statements.sql"
     file.write_text(statements)
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    flags = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened]
+    flags = ["-Xmx1g", *FLAGS, *opened]
     flags += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", f"-Djava.io.tmpdir={folder}"]
     path = ":".join(map(str, [classes, *jars]))
     out = _output([java_command(), *flags, "-cp", path, "FlinkSql", str(file)], dict(os.environ))
