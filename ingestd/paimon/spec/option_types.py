@@ -84,8 +84,13 @@ def parse_bool(name: str, value: str) -> bool:
 
 
 def parse_directory(name: str, value: str) -> str:
-    """Parse a relative directory and return it with a trailing slash; empty for none."""
+    """Parse a relative directory and return it with a trailing slash; empty for none.
+
+    Raises ConfigError for a directory that leads out of the table.
+    """
     directory = value.strip().strip("/")
+    if ".." in directory.split("/"):
+        raise ConfigError(f"option '{name}' = '{value}' leads out of the table")
     return f"{directory}/" if directory else ""
 
 

@@ -93,9 +93,8 @@ def data_file_path(
         table.options.partition_default_name,
         table.options.partition_legacy_name,
     )
-    return table.paths.data_file(
-        f"{honoured.DATA_FILE_DIRECTORY.of(table.schema.options)}{directory}", bucket, name
-    )
+    above = honoured.DATA_FILE_DIRECTORY.of(table.schema.options)
+    return table.paths.data_file(f"{above}{directory}", bucket, name)
 
 
 def new_data_file(

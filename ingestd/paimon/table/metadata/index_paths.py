@@ -21,8 +21,8 @@ def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: s
     """Return the path of a new index file of a bucket; `partition` is the serialized row."""
     if not honoured.INDEX_IN_DATA_DIR.of(table.schema.options):
         return table.paths.index(name)
-    directory = f"{honoured.DATA_FILE_DIRECTORY.of(table.schema.options)}{partition_directory(table, partition)}"
-    return table.paths.data_file(directory, bucket, name)
+    above = honoured.DATA_FILE_DIRECTORY.of(table.schema.options)
+    return table.paths.data_file(f"{above}{partition_directory(table, partition)}", bucket, name)
 
 
 def partition_directory(table: FileStoreTable, partition: bytes) -> str:

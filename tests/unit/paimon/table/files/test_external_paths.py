@@ -81,6 +81,12 @@ def test_orphans_are_found_below_a_path_directory(tmp_path: Path) -> None:
     assert [Path(o.path).name for o in find_orphans(table, LATER).files] == ["data-lost-0.parquet"]
 
 
+def test_a_path_directory_does_not_lead_out_of_the_table(tmp_path: Path) -> None:
+    table = _table(tmp_path, **{"data-file.path-directory": "data/../../x"})
+    with pytest.raises(ConfigError, match="leads out of the table"):
+        put(table, [{"day": "a", "id": 1, "v": "v"}])
+
+
 def test_a_hash_of_the_name_is_part_of_the_path(tmp_path: Path) -> None:
     table = _table(tmp_path, **_external(tmp_path, "entropy-inject"))
     file = new_data_file(table, ("a",), 1, "data-1-0.parquet")
