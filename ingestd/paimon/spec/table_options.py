@@ -176,7 +176,8 @@ _IGNORED: _Options = (
     ),
     *UNREAD_SCANS,
     *_refused(
-        Access.CREATE, "an option of later versions that changes when rows are merged",
+        Access.CREATE,
+        "postponed rows are visible, to readers of all versions, once a compaction has moved them",
         "postpone.merge-on-read", values=_OFF,
     ),
     *_refused(
