@@ -4,7 +4,7 @@ import json
 import math
 import random
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -20,6 +20,7 @@ from ingestd.compare.canonical import canonical_texts
 from ingestd.compare.dialect import Connection
 from ingestd.compare.drivers import connect
 from ingestd.compare.source_table import read_source_table
+from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from tests.integration.test_compare import CONFIG, arrow_values, record
@@ -363,3 +364,28 @@ def test_rows_longer_than_a_packet_are_refused(
             "reason": "shop.orders has rows longer than max_allowed_packet of the server",
         }
     ]
+
+
+def test_a_statement_changes_nothing_and_ends_at_its_limit(server: MariaDbServer) -> None:
+    with closing(connect(server.url, 1)) as connection:
+        with pytest.raises(SourceError, match="READ ONLY"):
+            connection.query("CREATE TABLE shop.more (id int)")
+        with pytest.raises(SourceError, match="raise --statement-timeout"):
+            connection.query("SELECT sleep(9)")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda url: url.removesuffix("/shop"), "name the database in the URL"),
+        (lambda url: f"{url}?sslmode=require", "parameter sslmode is not known"),
+    ],
+)
+def test_urls_that_cannot_be_used_are_refused(
+    change: Callable[[str], str], message: str, server: MariaDbServer
+) -> None:
+    with (
+        pytest.raises(ConfigError, match=message),
+        closing(connect(change(server.url), 5)) as connection,
+    ):
+        connection.dialect.check_server(connection)
