@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
+from pyroaring import BitMap
 
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
@@ -149,6 +150,16 @@ def _fold_of(name: str, schema: TableSchema, rules: MergeRules) -> "_Fold":
     return _Fold(function, schema.field(name).type)
 
 
+_EXTREMES: Mapping[str, Any] = {"max": max, "bool_or": max, "min": min, "bool_and": min}
+
+
+def _united(now: bytes, cell: bytes) -> bytes:
+    bitmap = BitMap.deserialize(now) | BitMap.deserialize(cell)
+    bitmap.run_optimize()
+    data: bytes = bitmap.serialize()
+    return data
+
+
 class _Fold:
     """One aggregate function of one column of one key."""
 
@@ -181,10 +192,10 @@ class _Fold:
         name = self.function.name
         if name in ("sum", "product"):
             return self._number(now, cell, name)
-        if name in ("max", "bool_or"):
-            return max(now, cell, key=_plain)
-        if name in ("min", "bool_and"):
-            return min(now, cell, key=_plain)
+        if name in _EXTREMES:
+            return _EXTREMES[name](now, cell, key=_plain)
+        if name == "rbm32":
+            return _united(now, cell)
         if name == "listagg":
             return self._texts(now, cell)
         if name == "collect":

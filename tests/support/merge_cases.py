@@ -13,6 +13,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from pyroaring import BitMap
+
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.honoured_options import REMOVE_ON_GROUP
 
@@ -60,6 +62,7 @@ FUNCTIONS: Mapping[str, Sequence[Any]] = {
     "nested_update": [ROWS],
     "nested_partial_update": [ROWS],
     "primary-key": ["INT"],
+    "rbm32": ["BYTES"],
 }  # fmt: skip
 RETRACTABLE = {
     "sum", "product", "last_value", "last_non_null_value", "primary-key", "collect", "merge_map",
@@ -84,6 +87,13 @@ CELLS: Mapping[str, Sequence[Any]] = {
         Decimal(text) for text in ("1.10", "-2.35", f"{10**20 - 1}.00", f"-{9 * 10**19}.00")
     ],
 }  # fmt: skip
+CELLS = {
+    **CELLS,
+    "BYTES": [
+        BitMap(numbers).serialize()
+        for numbers in ((), (1, 2), (2, 70_000, 2**32 - 1), range(3, 9000), range(0, 20_000, 2))
+    ],
+}
 ADDS, ALL = (0, 2), (0, 1, 2, 3)
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge import element_functions, listagg, sums, timed_maps, value_functions
+from ingestd.paimon.merge import (
+    bitmaps,
+    element_functions,
+    listagg,
+    sums,
+    timed_maps,
+    value_functions,
+)
 from ingestd.paimon.merge.events import RETRACT, SKIP, MergeEvents, Ops
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
@@ -29,6 +36,7 @@ PLAIN: Mapping[str, _Plain] = {
     "bool_and": value_functions.smallest,
     "bool_or": value_functions.largest,
     "primary-key": value_functions.primary_key,
+    "rbm32": bitmaps.union,
 }
 """Functions without options of their own."""
 

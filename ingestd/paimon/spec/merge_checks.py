@@ -26,7 +26,7 @@ from ingestd.paimon.spec.merge_rules import (
 )
 from ingestd.paimon.spec.table_schema import TableSchema
 
-_SKETCH_FUNCTIONS = frozenset({"rbm32", "rbm64", "hll_sketch", "theta_sketch"})
+_SKETCH_FUNCTIONS = frozenset({"rbm64", "hll_sketch", "theta_sketch"})
 """Paimon's aggregate functions of serialized sketches, which are not implemented here."""
 
 _NUMBER_ROOTS = INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"}
@@ -223,6 +223,10 @@ def _text(t: DataType, function: FieldFunction) -> str | None:
     return None if t.root == "STRING" else "STRING"
 
 
+def _bytes(t: DataType, function: FieldFunction) -> str | None:
+    return None if t.root in ("BYTES", "VARBINARY") else "BYTES or VARBINARY"
+
+
 def _array(t: DataType, function: FieldFunction) -> str | None:
     return None if t.root == "ARRAY" else "an ARRAY"
 
@@ -270,6 +274,7 @@ _TYPE_CHECKS: Mapping[str, _TypeCheck] = {
     "bool_and": _boolean,
     "bool_or": _boolean,
     "listagg": _text,
+    "rbm32": _bytes,
     "collect": _array,
     "merge_map": _map,
     "merge_map_with_keytime": _timed_map,
