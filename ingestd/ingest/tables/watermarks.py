@@ -11,6 +11,7 @@ table below that of its newest snapshot.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ingestd.ingest.settings.watermark_rules import WatermarkRules
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -35,7 +36,7 @@ class Watermarks:
     def __init__(
         self, rules_of: Callable[[str], WatermarkRules | None], clock: Callable[[], float]
     ) -> None:
-        self._rules_of = rules_of
+        self._rules_of = cache(rules_of)
         self._clock = clock
         self._began = clock()
         self._source: dict[TopicPartition, _Reached] = {}

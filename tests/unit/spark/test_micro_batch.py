@@ -53,7 +53,7 @@ def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
         wrong_format_threshold=WrongFormatThreshold(),
         unreadable=UnreadablePolicy(),
         limits=BatchLimits(),
-        watermark_rules=None,
+        watermark_rules=lambda _: None,
     )
     batch = MicroBatch(nothing, settings, nothing, {}.__getitem__, nothing, nothing)
     with pytest.raises(KeyError) as caught:
