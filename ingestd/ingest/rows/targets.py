@@ -79,14 +79,21 @@ class Targets:
         key = (topic, source_table)
         if key not in self._targets:
             route = self.router.route_of(topic, source_table.unqualified)
-            self._targets[key] = (
-                None if route is None else _target(self._context, route, source_table)
-            )
+            if route is None:
+                self._targets[key] = None
+            else:
+                settings = self._context.settings_of(route.table)
+                self._targets[key] = _target(self._context, route, settings, source_table)
         return self._targets[key]
 
 
-def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTable) -> Target:
-    table, settings = context.tables.get(route.table), context.settings_of(route.table)
+def _target(
+    context: BatchContext,
+    route: Route,
+    settings: TableSettings,
+    source_table: QualifiedSourceTable,
+) -> Target:
+    table = context.tables.get(route.table)
     shape = row_shape(route, settings)
     known = None if table is None else table_columns(table)
     declared = settings.column_types or None

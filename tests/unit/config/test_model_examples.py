@@ -47,6 +47,8 @@ def test_the_commented_example_shows_every_key() -> None:
         ".sources.shop.bounded-specific-offsets",
         ".errors.dead-letter-topic",
         ".tables.orders.select.include",
+        ".defaults.watermark",
+        ".tables.orders.watermark",
         ".warehouse.catalog.uri",
         ".warehouse.catalog.warehouse",
         ".warehouse.catalog.token",

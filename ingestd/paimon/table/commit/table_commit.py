@@ -284,7 +284,8 @@ class _CommitRetry:
                 reach(CrashPoint.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
-                register_partitions(self._table, self._change, attempt.snapshot, entries)
+                if self._table.partitions is not None:
+                    register_partitions(self._table, self._change, attempt.snapshot, entries)
                 self.current = attempt.state
                 return True
             discard(self._table, attempt.written)

@@ -184,7 +184,7 @@ def test_row_groups_are_smaller_where_compaction_asks_for_few_keys(tmp_path: Pat
         for start in range(0, 600_000, 50_000):
             writer.add(rows.slice(start, 50_000))
         (found,) = writer.close()
-        metadata = pq.read_metadata(FileTarget(table, (), 0, 5).path(found.file_name))
+        metadata = pq.read_metadata(FileTarget(table, (), 0, 5).file(found.file_name).path)
         groups.append(metadata.num_row_groups)
     assert groups[1] >= 3 * groups[0]
 

@@ -65,8 +65,8 @@ def test_a_row_in_the_wrong_bucket_is_no_row_to_lose() -> None:
     one, two = old_buckets(table)
     swapped = CompactBucket(table, one.partition, 1, 2, one.files)
     for file in one.files:
-        data = table.io.read_bytes(one.target(0).path(file.file_name))
-        table.io.write_new(swapped.target(0).path(file.file_name), data)
+        data = table.io.read_bytes(one.target(0).file(file.file_name).path)
+        table.io.write_new(swapped.target(0).file(file.file_name).path, data)
     before = set(table.io.files)  # type: ignore[attr-defined]
     with pytest.raises(FormatError, match="bucket 1 has rows of another one"):
         list(rewritten(Rewrite(table, one.partition, 2, 4), [swapped, two]))
