@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
 SHOWN = {
     "tables": "ods.orders",
     "read": "open",
+    "get": "open",
     "snapshots": "APPEND",
     "schema": "status",
     "files": "data-",
