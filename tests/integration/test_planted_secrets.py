@@ -111,8 +111,8 @@ def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
     topic = fresh_topic(broker)
     rows = [(key(id=n), event("c", {"id": n, "v": "x"})) for n in range(50)]
     produce(broker, topic, [*rows, (key(id=1), b"{bad")])
-    produce(broker, other_of(topic), rows)
     config = configuration(tmp_path, broker, topic, catalog, planted)
+    produce(broker, other_of(topic), rows)
     config["telemetry"] = {
         "traces": "otlp",
         "endpoint": collector.endpoint.replace("//", f"//me:{planted.secret('collector')}@"),

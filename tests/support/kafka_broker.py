@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from ingestd.dev.broker import DevBroker
@@ -22,7 +29,14 @@ _NO_COORDINATOR = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 """A new group has no one who keeps its offsets yet: it has told none."""
+_NOT_THERE_YET = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
+"""A broker may answer so for a moment after a topic or partition was created."""
 Record = tuple[bytes | None, bytes | None]
+Failed = tuple[KafkaError, Message]
 
 
 class Reachable(Protocol):
@@ -108,21 +122,26 @@ def produce(
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> None:
     """Append (key, value) records to one partition and wait until the broker has them."""
-    failures: list[KafkaError] = []
     client = Producer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "log_level": 0,
-            "linger.ms": 5,
-            "on_delivery": lambda error, _: failures.append(error) if error else None,
-            **(config or {}),
-        }
+        {"bootstrap.servers": broker.bootstrap, "log_level": 0, "linger.ms": 5, **(config or {})}
     )
-    for key, value in records:
-        client.produce(topic, value, key, partition, headers=list(headers))
-        client.poll(0)
-    assert client.flush(WAIT_SECONDS) == 0
-    assert not failures, f"{topic}/{partition}: {failures[0]}"
+    deadline, pending = time.monotonic() + WAIT_SECONDS, list(records)
+    while pending:
+        failed: list[Failed] = []
+
+        def note(error: KafkaError | None, message: Message, failed: list[Failed] = failed) -> None:
+            if error is not None:
+                failed.append((error, message))
+
+        for key, value in pending:
+            client.produce(topic, value, key, partition, headers=list(headers), on_delivery=note)
+            client.poll(0)
+        assert client.flush(WAIT_SECONDS) == 0
+        for error, _ in failed:
+            is_early = error.code() in _NOT_THERE_YET and time.monotonic() < deadline
+            assert is_early, f"{topic}/{partition}: {error}"
+        pending = [(message.key(), message.value()) for _, message in failed]
+        time.sleep(0.1 if pending else 0)
 
 
 def produce_transaction(
