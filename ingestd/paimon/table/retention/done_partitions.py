@@ -14,14 +14,13 @@ from datetime import UTC
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.compaction_options import lookup_rules
-from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import partition_directory
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.read.scan_plan import hides_level_0
 from ingestd.paimon.table.retention.expire_partitions import partition_moment
 
 SUCCESS_FILE = "_SUCCESS"
@@ -91,18 +90,13 @@ def _newest_files(table: FileStoreTable, snapshot: Snapshot) -> dict[bytes, int]
     """
     newest: dict[bytes, int] = {}
     waiting: set[bytes] = set()
-    lookups = lookup_rules(table.schema)
-    hides_level_0 = lookups.vectors or table.merge_rules.engine == "first-row"
+    waits_for_level_0 = hides_level_0(table)
     for entry in live_files(table, snapshot):
-        if _is_hidden(entry, hides_level_0=hides_level_0):
+        if entry.bucket == POSTPONE_BUCKET or (waits_for_level_0 and entry.file.level == 0):
             waiting.add(entry.partition)
         created_ms = entry.file.creation_time_ms or 0
         newest[entry.partition] = max(newest.get(entry.partition, 0), created_ms)
     return {partition: time for partition, time in newest.items() if partition not in waiting}
-
-
-def _is_hidden(entry: ManifestEntry, *, hides_level_0: bool) -> bool:
-    return entry.bucket == POSTPONE_BUCKET or (hides_level_0 and entry.file.level == 0)
 
 
 def _read_mark(table: FileStoreTable, path: str) -> DoneMark | None:

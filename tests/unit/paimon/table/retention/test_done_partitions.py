@@ -103,6 +103,12 @@ def test_rows_that_wait_for_a_compaction_keep_their_partition_open() -> None:
     assert mark_done_partitions(table, DAYS, now + 2 * HOUR) == tuple(MARKS)
 
 
+def test_rows_that_readers_merge_keep_no_partition_open() -> None:
+    vectors = {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"}
+    table = new(("id", "dt"), {"bucket": "1", **vectors})
+    assert mark_done_partitions(table, DAYS, newest(table) + 2 * HOUR) == tuple(MARKS)
+
+
 def test_a_damaged_mark_is_named() -> None:
     table = new()
     table.io.overwrite(MARKS[1], b"done")
