@@ -240,8 +240,9 @@ class _Rows:
             return {column.column.name: self._column(column, rows) for column in self.kind.columns}
         rows = [None] * len(messages)
         if simple.residual is not None:
+            absent = self.kind.reader.read(self.kind.name, b"")
             rows = [
-                self._row(index, data, 0, size=len(messages[index]))
+                self._row(index, data, 0, size=len(messages[index])) if data else absent
                 for index, data in enumerate(simple.residual)
             ]
         for index in simple.irregular.tolist():
