@@ -9,6 +9,7 @@ import json
 import socket
 import ssl
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,11 @@ def send(
             )
     except ValueError as error:  # raised by http.client for some malformed responses
         raise HTTPException(f"the response cannot be read: {error}") from error
+
+
+def failure_reason(error: Exception) -> str:
+    """Return why `send` failed, as one printable line."""
+    return shown(str(error.reason if isinstance(error, urllib.error.URLError) else error))
 
 
 def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)

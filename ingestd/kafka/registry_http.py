@@ -10,7 +10,6 @@ import random
 import ssl
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.http_request import ClientResponse, json_of, send, shown
+from ingestd.http_request import ClientResponse, failure_reason, json_of, send, shown
 from ingestd.kafka.registry_settings import RegistrySettings
 from ingestd.kafka.registry_tokens import bearer_token, discard_token
 from ingestd.log import add_secrets
@@ -144,9 +143,8 @@ class RegistryHttp:
         try:
             return send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
         except (OSError, HTTPException) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise SourceSilentError(
-                f"schema registry {shown(url)}: no response ({shown(str(reason))})"
+                f"schema registry {shown(url)}: no response ({failure_reason(error)})"
             ) from error
 
 

@@ -10,14 +10,13 @@ import re
 import ssl
 import threading
 import time
-import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from urllib.parse import quote_plus, urlencode
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.http_request import ClientResponse, json_of, send, shown
+from ingestd.http_request import ClientResponse, failure_reason, json_of, send, shown
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -112,8 +111,7 @@ def _request(client: TokenClient, seconds: float) -> tuple[str, float]:
     try:
         response = send(request, seconds, _MOST_BYTES, context)
     except (OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise SourceSilentError(f"{endpoint}: no response ({shown(str(reason))})") from error
+        raise SourceSilentError(f"{endpoint}: no response ({failure_reason(error)})") from error
     return _token_of(response, endpoint)
 
 

@@ -4,11 +4,11 @@ Everything follows from the seed but the order in which the workers' statements 
 """
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 
+from tests.live.workers import Workers
 from tests.support.postgres_client import PostgresClient, SqlError
 from tests.support.postgres_server import PostgresServer
 
@@ -76,29 +76,23 @@ class Load:
 
     def __init__(self, server: PostgresServer, seed: int, workers: int = 2) -> None:
         self._server = server
-        self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, args=(f"{seed}/{n}",)) for n in range(workers)
-        ]
+        self._workers = Workers(self._work, seed, workers)
         self.outcomes: Counter[str] = Counter()
         self.surprises: list[str] = []
 
     def start(self) -> None:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
+        self._workers.start()
 
     def stop(self) -> None:
         """Let every worker end its statement."""
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
+        self._workers.stop()
 
     def _work(self, seed: str) -> None:
         dice = random.Random(seed)
         with self._server.connect() as client:
             client.run(f"SET search_path = {SCHEMA}; SELECT setseed({dice.random()})")
-            while not self._stopped.is_set():
+            while not self._workers.stopped.is_set():
                 self._run_one(client, dice)
                 time.sleep(_PAUSE)
 

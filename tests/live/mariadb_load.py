@@ -1,10 +1,10 @@
 """Random changes of a MariaDB database with columns of every type that is compared."""
 
 import random
-import threading
 import time
 from contextlib import closing
 
+from tests.live.workers import Workers
 from tests.support.mariadb_server import MariaDbServer, pymysql
 
 KEYS = 120
@@ -49,29 +49,22 @@ class MariaDbLoad:
 
     def __init__(self, server: MariaDbServer, seed: int, workers: int = 2) -> None:
         self._server = server
-        self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, args=(f"{seed}/{number}",))
-            for number in range(workers)
-        ]
+        self._workers = Workers(self._work, seed, workers)
         self.transactions = 0
         self.surprises: list[str] = []
 
     def start(self) -> None:
         """Begin."""
-        for thread in self._threads:
-            thread.start()
+        self._workers.start()
 
     def stop(self) -> None:
         """Let every worker end its transaction."""
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
+        self._workers.stop()
 
     def _work(self, seed: str) -> None:
         dice = random.Random(seed)
         with closing(self._server.connect()) as connection, connection.cursor() as cursor:
-            while not self._stopped.is_set():
+            while not self._workers.stopped.is_set():
                 statements = _transaction(dice)
                 try:
                     cursor.execute("BEGIN")

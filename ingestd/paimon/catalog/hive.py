@@ -10,7 +10,6 @@ there before it is published, so that a metastore that refuses it leaves the tab
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import ConfigError, FormatError, IngestdError, SchemaConflictError
@@ -54,11 +53,10 @@ from ingestd.paimon.catalog.thrift import (
     texts,
 )
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
-from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_lock import TableLock
+from ingestd.paimon.table.metadata.table_lock import TableLock, held_on_main
 
 _SUFFIX = ".db"
 _TABLES_AT_ONCE = 300
@@ -207,7 +205,7 @@ class HiveCatalog:
         self.create_database(identifier.database)
         path = f"{self._database_path(identifier.database)}/{identifier.table}"
         directory = self._directory(path, str(identifier))
-        with self._locked(identifier):
+        with held_on_main(self._lock(identifier)):
             table = directory.create_table(schema)
         if table is not None:
             return self._added(identifier, table)
@@ -239,7 +237,7 @@ class HiveCatalog:
             sync = self.options.sync_properties
             self._alter(identifier, stored.with_schema(schema, removed, sync_properties=sync))
 
-        with self._locked(identifier):
+        with held_on_main(self._lock(identifier)):
             table = directory.alter_table(table, changes, now_ms, before=write_copy)
         return self._opened(identifier, table)
 
@@ -298,10 +296,6 @@ class HiveCatalog:
         options = self.options
         in_properties = options.location_in_properties
         return HivePartitions(options.metastore, identifier, keys, table.path, in_properties)
-
-    def _locked(self, identifier: Identifier) -> AbstractContextManager[None]:
-        lock = self._lock(identifier)
-        return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
 
     def _lock(self, identifier: Identifier) -> TableLock | None:
         options = self.options

@@ -8,7 +8,7 @@ an interrupted creation or deletion can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError, FormatError
@@ -33,11 +33,10 @@ from ingestd.paimon.io.file_io import (
     storage_options,
 )
 from ingestd.paimon.spec.option_types import parse_bool, parse_int
-from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_lock import TableLock
+from ingestd.paimon.table.metadata.table_lock import TableLock, held_on_main
 
 URI = "uri"
 USER = "jdbc.user"
@@ -242,7 +241,7 @@ class JdbcCatalog:
                 )
             return self.get_table(identifier)
         self.create_database(identifier.database)
-        with self._locked(identifier):
+        with held_on_main(self._lock(identifier)):
             table = self.files.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
         with self._transaction() as session:
             added = session.execute(
@@ -264,7 +263,7 @@ class JdbcCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
-        with self._locked(identifier):
+        with held_on_main(self._lock(identifier)):
             table = self.files.alter_table(identifier, changes, now_ms)
         with self._transaction() as session:
             self._sync_properties(session, identifier, table.schema)
@@ -305,10 +304,6 @@ class JdbcCatalog:
 
     def _opened(self, identifier: Identifier, table: FileStoreTable) -> FileStoreTable:
         return replace(table, lock=self._lock(identifier))
-
-    def _locked(self, identifier: Identifier) -> AbstractContextManager[None]:
-        lock = self._lock(identifier)
-        return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
 
     def _lock(self, identifier: Identifier) -> TableLock | None:
         options = self.options

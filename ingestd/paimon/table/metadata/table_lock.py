@@ -1,7 +1,9 @@
 """Locks of tables that catalogs provide, for stores where other writers rely on them."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
+
+from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 
 class TableLock(Protocol):
@@ -14,3 +16,8 @@ class TableLock(Protocol):
         not respond.
         """
         ...
+
+
+def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
+    """Hold a lock of the main branch, if there is one; see `TableLock.held`."""
+    return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
