@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from ingestd.ingest.batch_events import BatchListener, TableCommit
-from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import (
     BatchContext,
     Coverage,
@@ -37,8 +36,8 @@ class Batch:
 
     `started` is in seconds of the monotonic clock; `following` is the next batch, if it is planned
     already. The fields from `truncates` on are filled while the batch runs: decisions on truncates,
-    discovered tables, chunks cached for the next attempt, times of changes, seconds by phase,
-    commits, owners of tables that several source tables claim, and refused tables.
+    discovered tables, times of changes, seconds by phase, commits, owners of tables that several
+    source tables claim, and refused tables.
     """
 
     batch_id: str
@@ -50,7 +49,6 @@ class Batch:
     following: BatchOffsets | None = None
     truncates: Truncates = field(default_factory=Truncates)
     discovered: set[str] = field(default_factory=set)
-    kept: list[CachedChunk] = field(default_factory=list)
     times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)

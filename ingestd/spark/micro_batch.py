@@ -203,16 +203,15 @@ class MicroBatch:
                 # While this batch makes discoveries, the view of the next one would be outdated.
                 exchange.on_submit = partial(self._follow, batch) if self._settled else None
                 with batch.phase("stages"):
-                    outcomes = run_stages(self._spark, context, groups, exchange, batch.kept)
+                    outcomes = run_stages(self._spark, context, groups, exchange)
                 result = merge_outcomes(context, outcomes)
-                batch.times.add(result.times)  # cached chunks reported theirs before
+                batch.times = result.times
                 self._settled = not result.runs_again
                 if self._settled:
                     self._take_comments(batch, context, result)
                 if self._settled or result.unreadable:
                     return result
                 self._prefetch.forget()
-                batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
                     limits = self._settings.routing.limits
                     _act_on_findings(self._registry, self._listener, limits, context, batch, result)

@@ -25,8 +25,9 @@ from ingestd.errors import RetryableError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.offset_ranges import OffsetRange
-from ingestd.spark.pyspark_internals import submit_map_stage, uses_optional_internals
+from ingestd.spark.pyspark_internals import submit_map_stage
 from ingestd.spark.stages import Exchange, Pairs, decoded, exchange_folder
+from ingestd.spark.startup.settings import uses_internals
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,10 +36,6 @@ _STAGE_POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 1.0
 
 Groups = list[list[OffsetRange]]
-
-
-class _DiscardedError(Exception):
-    """Raised within `exchange_folder` so that it removes the folder of a discarded stage 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +62,8 @@ class _Begun:
     def discard(self) -> None:
         """Cancel the tasks of the stage and remove its files."""
         self.ending.set()
-        with suppress(_DiscardedError), self.stack:
-            with suppress(Py4JError, PySparkException):
-                self.running.result()[1].cancel()
-            raise _DiscardedError
+        with self.stack, suppress(Py4JError, PySparkException):
+            self.running.result()[1].cancel()
 
 
 class Prefetch:
@@ -107,7 +102,7 @@ class Prefetch:
         ended, even if that one was prefetched: otherwise both would be done before the current
         batch commits, and the cores would be idle.
         """
-        if self._begun is not None or not uses_optional_internals():
+        if self._begun is not None or not uses_internals():
             return
         stack = ExitStack()
         try:

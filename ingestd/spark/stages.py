@@ -21,19 +21,19 @@ from pyspark.errors import PySparkException
 from ingestd.config.spark_master import has_executors
 from ingestd.errors import FatalError
 from ingestd.ingest.key_changes.completion import complete_rows
-from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.offset_ranges import OffsetRange
-from ingestd.spark.exchange.local_exchange import FolderBlobStore, read_blobs, write_blobs
+from ingestd.spark.exchange.local_exchange import read_blobs, write_blobs
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
-from ingestd.spark.pyspark_internals import translate_task, use_java_serializer
+from ingestd.spark.pyspark_internals import use_java_serializer
 from ingestd.spark.sealed_task import SealedTask, Task, seal
+from ingestd.spark.startup.settings import uses_internals
 from ingestd.spark.warehouse_token import WarehouseToken, warehouse_tokens
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
@@ -45,26 +45,18 @@ Pairs = RDD[tuple[int, bytes]]
 class DecodeTask:
     """Stage 1: fetches and decodes the ranges of its Spark partition into (slot, blob) pairs.
 
-    `folder` is the exchange folder, or None to send all blobs through the shuffle. `kept` are
-    chunks that earlier attempts cached in the folder.
+    `folder` is the exchange folder, or None to send all blobs through the shuffle.
     """
 
     context: BatchContext
     folder: str | None
-    kept: Sequence[CachedChunk] = ()
 
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
         """Yield (slot, bytes) pairs for the shuffle; a fatal error becomes one pair."""
         try:
-            pairs = decode_ranges(
-                self.context,
-                list(ranges),
-                task_index=task_index,
-                blob_store=None if self.folder is None else FolderBlobStore(self.folder),
-                kept=self.kept,
-            )
+            pairs = decode_ranges(self.context, ranges, task_index=task_index)
             yield from write_blobs(pairs, self.folder)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
@@ -123,23 +115,23 @@ def run_stages(
     context: BatchContext,
     groups: list[list[OffsetRange]],
     exchange: Exchange,
-    kept: Sequence[CachedChunk] = (),
 ) -> list[WriteOutcome]:
     """Run both stages over `groups` (one stage 1 task each) and return the outcomes.
 
-    `kept` are chunks that earlier attempts cached in the folder. A single group needs no shuffle:
-    one task runs both stages. Raises the first FatalError of any task; files that other tasks wrote
-    remain as orphan files. If a task fails in all of Spark's attempts, raises the error of
-    `task_error`.
+    A single group needs no shuffle: one task runs both stages. Raises the first FatalError of any
+    task; files that other tasks wrote remain as orphan files. If a task fails in all of Spark's
+    attempts, raises the error of `task_error`.
     """
     pairs, exchange.prefetched = exchange.prefetched, None
     try:
         if pairs is None:
             view = decode_view(context, chain.from_iterable(groups))
-            pairs = decoded(spark, view, groups, exchange.folder, kept)
+            pairs = decoded(spark, view, groups, exchange.folder)
         task = _sendable(spark, WriteTask(context, warehouse_tokens(spark, context)))
         written = pairs.mapPartitions(task)
-        results = _collected(written, exchange.on_submit)
+        if exchange.on_submit is not None:
+            exchange.on_submit()
+        results = written.collect()
     except (PySparkException, Py4JJavaError) as error:
         raise task_error(str(error)) from error
     outcomes: list[WriteOutcome] = []
@@ -155,28 +147,17 @@ def decoded(
     view: BatchContext,
     groups: list[list[OffsetRange]],
     folder: str | None,
-    kept: Sequence[CachedChunk] = (),
 ) -> Pairs:
     """Return stage 1 over `groups` as a lazy RDD, shuffled if there are several groups."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
-    task = _sendable(spark, DecodeTask(view, folder, kept))
+    task = _sendable(spark, DecodeTask(view, folder))
     pairs = ranges.mapPartitionsWithIndex(_flattened(task))
     if len(groups) == 1:
         return pairs
     shuffled = pairs.partitionBy(view.slots, _slot)
-    if folder is not None:
+    if folder is not None and uses_internals():
         use_java_serializer(spark, shuffled)
     return shuffled
-
-
-def _collected(
-    written: "RDD[WriteOutcome | FatalError]", on_submit: Callable[[], None] | None
-) -> list[WriteOutcome | FatalError]:
-    """Run the job and return all outcomes; call `on_submit` right before the submission."""
-    if on_submit is not None:
-        translate_task(written)
-        on_submit()
-    return written.collect()
 
 
 @cache

@@ -17,8 +17,6 @@ from ingestd.cdc.base import (
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_schema
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
-from ingestd.ingest.rows.chunk_cache import BlobStore
-from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
@@ -91,8 +89,6 @@ class Rig:
     logs: dict[tuple[str, int], list[bytes | None]] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     identifier: int = 0
-    blob_store: BlobStore | None = None
-    kept: list[CachedChunk] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
     before: Coverage | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -181,8 +177,6 @@ class Rig:
                 [range_],
                 task_index=index,
                 fetch=self.fetch,
-                blob_store=self.blob_store,
-                kept=self.kept,
             )
             for slot, blob in pairs:
                 slots.setdefault(slot, []).append(as_bytes(blob))
@@ -227,9 +221,7 @@ class Rig:
             assert result.contested or not result.messages
             self.owners.update(result.contested)
             truncates.settle(context, result, stream)
-            self.kept.extend(result.kept)
             self.evolve(context, result)
-        self.kept.clear()
         assert not result.runs_again
         self.evolve(context, result)
         self.owners.clear()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
-from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
+from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
@@ -107,10 +107,10 @@ class Report:
 
     Three fields are by table: `source_tables` are the numbers of rows by source table, `topics` the
     (source, topic) pairs of the rows, and `positions` the largest source position of the streamed
-    rows. `rejected` are samples of rejected records; `counts` has their total number. `kept` are
-    cached chunks for new tables. `times` are the event times of changes. `last_records` maps topic
-    partitions to offset and checksum of the last record that was read. `unreadable` are ranges that
-    cannot be read although their brokers respond.
+    rows. `rejected` are samples of rejected records; `counts` has their total number. `times`
+    are the event times of changes. `last_records` maps topic partitions to offset and checksum of
+    the last record that was read. `unreadable` are ranges that cannot be read although their
+    brokers respond.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -120,7 +120,6 @@ class Report:
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
-    kept: tuple[CachedChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     unreadable: tuple[Unreadable, ...] = ()
     last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)

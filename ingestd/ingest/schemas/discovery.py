@@ -1,16 +1,15 @@
 """Discoveries of decode tasks, which the driver handles before it runs the batch again.
 
-There are three kinds: columns and types that the tables lack, from which `schema_evolution` derives
-schema changes; truncates; and chunks that were cached for the next run.
+There are two kinds: columns and types that the tables lack, from which `schema_evolution` derives
+schema changes, and truncates.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ingestd.cdc.base import NO_COMMENTS, Comments, SourceTable
+from ingestd.cdc.base import NO_COMMENTS, Comments
 from ingestd.ingest.schemas.column_history import ProvenChange
 from ingestd.ingest.settings.context import QualifiedSourceTable
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.paimon.spec.data_types import DataType
 
 
@@ -73,29 +72,6 @@ class TableTruncate:
     def coordinates(self) -> tuple[str, str, int, int]:
         """The source, topic, partition and offset of the record."""
         return self.source_table.source, self.topic, self.partition, self.offset
-
-
-@dataclass(frozen=True, slots=True)
-class CachedChunk:
-    """A decoded chunk, cached until the target table of its rows has been created.
-
-    It covers the offsets from `start` up to, but not including, `until`. `records`, `size` (bytes
-    of keys and values) and `control` are its counts, and `last` is the checksum of its last record.
-    All rows belong to one target table with the identifier `table`.
-    """
-
-    name: str
-    where: TopicPartition
-    start: int
-    until: int
-    records: int
-    size: int
-    control: int
-    last: int
-    table: str
-    source_table: SourceTable
-    types: Mapping[str, DataType]
-    primary_keys: tuple[str, ...]
 
 
 def in_order(discoveries: Iterable[Discovery]) -> tuple[Discovery, ...]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.router import admitted_source_tables
-from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate, in_order
+from ingestd.ingest.schemas.discovery import Discovery, TableTruncate, in_order
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -34,12 +34,12 @@ class AttemptResult:
 
     If `runs_again`, nothing is committed. The driver evolves schemas, decides on the `truncates`,
     replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
-    `contested` tables in `BatchContext.owners`, and runs the batch again with the cached chunks in
-    `kept`. Truncated tables are committed with `overwrite`. Otherwise `messages` has an entry for
-    each table with rows. `source_tables`, `topics` and `positions` are the input of the progress
-    records, by table. `rejected` are samples for the log. `times` are the event times of this run,
-    without cached chunks. `last_records` maps topic partitions to offset and checksum of the last
-    record that was read. If ranges are `unreadable`, the batch must run again without them.
+    `contested` tables in `BatchContext.owners`, and runs the batch again. Truncated tables are
+    committed with `overwrite`. Otherwise `messages` has an entry for each table with rows.
+    `source_tables`, `topics` and `positions` are the input of the progress records, by table.
+    `rejected` are samples for the log. `times` are the event times of this run. `last_records` maps
+    topic partitions to offset and checksum of the last record that was read. If ranges are
+    `unreadable`, the batch must run again without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -50,7 +50,6 @@ class AttemptResult:
     positions: Mapping[str, int]
     counts: Counts
     rejected: tuple[RejectedSample, ...]
-    kept: tuple[CachedChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     contested: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
@@ -97,7 +96,6 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         positions=_positions(reports),
         counts=counts,
         rejected=_all(report.rejected for report in reports)[:MAX_SAMPLES],
-        kept=_all(report.kept for report in reports),
         times=times,
         last_records=_last_records(reports),
         unreadable=_all(report.unreadable for report in reports),

@@ -6,7 +6,7 @@ to the write task of their slot. Rejected records are sent in the same way, as r
 dead-letter table.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -23,7 +23,6 @@ from ingestd.cdc.base import (
 from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
-from ingestd.ingest.rows.chunk_cache import BlobStore, chunk_without_records, keep, leading, take
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
 from ingestd.ingest.rows.rejected_records import rejected_record
 from ingestd.ingest.rows.slot_assignment import assign_slots
@@ -34,7 +33,6 @@ from ingestd.ingest.rows.targets import (
     rejected_all,
     rejected_unrouted,
 )
-from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.findings import Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
@@ -56,26 +54,18 @@ def decode_ranges(
     *,
     task_index: int = 0,
     fetch: Fetch | None = None,
-    blob_store: BlobStore | None = None,
-    kept: Sequence[CachedChunk] = (),
 ) -> Pairs:
     """Decode the ranges of one task into (slot, blob) pairs for the write stage.
 
     The last pair is the report of the task, in slot `task_index` modulo the number of slots. If the
     batch must run again, every slot also gets an abort marker, so that nothing is written. Decoding
-    continues, so that one run discovers all schema differences. Chunks for tables that do not exist
-    yet are cached in `blob_store`; `kept` are chunks that earlier runs of the batch cached there,
-    which are not fetched and decoded again.
+    continues, so that one run discovers all schema differences.
 
     Raises SourceError if fetching fails; PolicyStopError, SchemaConflictError or UnsupportedError
     if the configuration or a table does not allow the records.
     """
-    task = _DecodeTask(context, task_index, blob_store)
-    unread: list[OffsetRange] = []
-    for offset_range in ranges:
-        rest = (yield from task.resume(offset_range, kept)) if kept else offset_range
-        unread += [rest] if rest.rows else []
-    for source, of_source in groupby(unread, lambda offset_range: offset_range.source):
+    task = _DecodeTask(context, task_index)
+    for source, of_source in groupby(ranges, lambda offset_range: offset_range.source):
         for chunk in task.fetch(source, tuple(of_source), fetch):
             decoded = task.decode(source, chunk)
             yield from task.send(source, chunk, decoded)
@@ -89,7 +79,7 @@ def shape_again(
 
     Raises as `decode_ranges`.
     """
-    task = _DecodeTask(context, 0, None)
+    task = _DecodeTask(context, 0)
     for chunk in chunks:
         for batch in task.decode(source, chunk).batches:
             yield from task.shape(source, chunk, batch)
@@ -98,48 +88,20 @@ def shape_again(
 class _DecodeTask:
     """One decode task: its context, its caches, and its findings."""
 
-    def __init__(
-        self, context: BatchContext, task_index: int, blob_store: BlobStore | None
-    ) -> None:
+    def __init__(self, context: BatchContext, task_index: int) -> None:
         self._context = context
-        self._blob_store = blob_store
         self._task_index = task_index
         self._targets = Targets(context)
         self._findings = Findings(context.sources, context.event_time_columns())
         self._dedup = MapSideDedup(context, self._findings.counts)
         self._images = context.needs_before_images()
         self._renames = context.follows_renames()
-        self._starts: dict[tuple[str, int], int] = {}
-        """The first offset that was not read yet in each topic partition of the current source."""
-
-    def resume(
-        self, offset_range: OffsetRange, kept: Sequence[CachedChunk]
-    ) -> Generator[tuple[int, Blob], None, OffsetRange]:
-        """Yield blobs of cached chunks at the start of a range; return the rest of the range."""
-        source = offset_range.source
-        for cached in leading(kept, offset_range):
-            target = self._targets.of(
-                offset_range.topic, QualifiedSourceTable(source, *cached.source_table)
-            )
-            accepted = target is not None and target.rejection is None
-            batch = take(self._blob_store, cached, self._context) if accepted else None
-            if batch is None:
-                break
-            self._findings.note_kept(cached)
-            decoded = Decoded([batch], [], [], 0)
-            yield from self.send(source, chunk_without_records(cached), decoded)
-            offset_range = replace(offset_range, start=cached.until)
-        return offset_range
 
     def fetch(
         self, source: str, ranges: Sequence[OffsetRange], fetch: Fetch | None
     ) -> Iterator[RecordChunk]:
         """Return the chunks of ranges of a source; the ranges are of different topic partitions."""
         context, settings = self._context, self._context.sources[source]
-        self._starts = {
-            (offset_range.topic, offset_range.partition): offset_range.start
-            for offset_range in reversed(ranges)
-        }
         if fetch is not None:
             return (
                 chunk for offset_range in ranges for chunk in fetch(settings.kafka, offset_range)
@@ -186,10 +148,6 @@ class _DecodeTask:
                 yield from self._place(self._context.tables[rows.table], where, rows.rows)
         if dead_letters:
             yield from self._send_dead_letters(source, chunk, dead_letters)
-        elif self._blob_store is not None and len(decoded.batches) == 1:
-            self._keep(self._blob_store, source, chunk, decoded)
-        if len(chunk.offsets):
-            self._starts[chunk.topic, chunk.partition] = int(chunk.offsets[-1]) + 1
         if self._dedup.is_full:
             yield from self._release()
 
@@ -242,8 +200,6 @@ class _DecodeTask:
         the columns and types of one record do not affect others. A single record that fails is
         rejected.
         """
-        if not len(chunk.offsets):
-            raise error  # a cached chunk, whose records are all valid
         offsets = np.unique(batch.offset)
         if len(offsets) == 1:
             cause = ("schema", "impossible-columns")
@@ -258,19 +214,6 @@ class _DecodeTask:
             for half_batch in decoded.batches:
                 if half_batch.source == batch.source:
                     yield from self.shape(source, half, half_batch)
-
-    def _keep(
-        self, blob_store: BlobStore, source: str, chunk: RecordChunk, decoded: Decoded
-    ) -> None:
-        """Cache a chunk if all its rows are for the same table, which does not exist yet."""
-        target = self._targets.of(
-            chunk.topic, QualifiedSourceTable(source, *decoded.batches[0].source)
-        )
-        if target is None or target.shape is not None or target.context is not None:
-            return  # the shape of rows needs the records, which are not cached
-        start = self._starts[chunk.topic, chunk.partition]
-        if (kept := keep(blob_store, source, target.table, start, chunk, decoded)) is not None:
-            self._findings.keep(kept)
 
     def _send_dead_letters(
         self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]

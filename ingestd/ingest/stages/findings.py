@@ -15,7 +15,7 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.conform import ShapedRows
-from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
+from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
@@ -106,7 +106,6 @@ class Findings:
     _positions: dict[str, int] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
-    _kept: list[CachedChunk] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
         """Count the records of a chunk, and record the findings about its rows."""
@@ -153,17 +152,6 @@ class Findings:
         reached = int(np.max(streamed, initial=-1))
         if reached > self._positions.get(table, -1):
             self._positions[table] = reached
-
-    def note_kept(self, kept: CachedChunk) -> None:
-        """Count the records of a chunk that was cached by an earlier run of the batch."""
-        self.counts.records[kept.where] += kept.records
-        self.counts.bytes[kept.where] += kept.size
-        self.counts.control += kept.control
-        self._last_records[kept.where] = (kept.until - 1, kept.last)
-
-    def keep(self, kept: CachedChunk) -> None:
-        """Report a cached chunk, for the next run of the batch."""
-        self._kept.append(kept)
 
     def note_source(
         self, table: str, source_table: QualifiedSourceTable, topic: str, rows: int
@@ -225,7 +213,6 @@ class Findings:
             positions=dict(self._positions),
             counts=self.counts,
             rejected=tuple(self._samples),
-            kept=tuple(self._kept),
             times=self.times,
             unreadable=tuple(self._unreadable),
             last_records=dict(self._last_records),
@@ -262,13 +249,7 @@ class EventClock:
     times: BatchTimes
 
     def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Record the times of the first and last row of each table, and of the last record.
-
-        A chunk without records, which stands for rows taken from the cache, is ignored: the times
-        of these rows were recorded when they were decoded.
-        """
-        if not len(chunk.offsets):
-            return
+        """Record the times of the first and last row of each table, and of the last record."""
         for rows in shaped:
             if rows.table is None or rows.batch is None:
                 continue

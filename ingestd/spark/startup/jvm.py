@@ -4,7 +4,8 @@ PySpark's launcher starts a shell and another JVM to compose a command line, and
 before it returns. This module starts the JVM directly while Python still imports (`prestart`), with
 the class archive if there is one, and `startup.session` connects PySpark to it. A prestarted JVM
 whose settings differ from the session's is killed and not used. PySpark's launcher is used for
-clusters, for additional jars, and for another Spark installation or its configuration files.
+clusters, for additional jars, for another Spark installation or its configuration files, and if
+INGESTD_SPARK_INTERNALS is `off`.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ from ingestd.spark.startup.settings import (
     UMASK,
     current_umask,
     session_settings,
+    uses_internals,
     worker_path,
 )
 
@@ -355,6 +357,7 @@ def _is_plain(settings: Mapping[str, str], home: Path) -> bool:
     options = settings[JVM_OPTIONS]
     return (
         sys.platform != "win32"
+        and uses_internals()
         and settings["spark.master"].split("[")[0] == "local"
         and not any(name in os.environ for name in _LAUNCHER_VARIABLES)
         and not (home / "conf").exists()

@@ -17,10 +17,8 @@ from pyspark.sql import SparkSession
 from ingestd.errors import ConfigError, RetryableError, SparkMasterError, SparkSettingError
 from ingestd.spark.pyspark_internals import (
     authenticate_callbacks,
-    cache_classes,
     has_context,
     restrict_accumulator_socket,
-    skip_packaged_sources,
 )
 from ingestd.spark.startup.jvm import (
     Gateway,
@@ -58,12 +56,9 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
         try:
-            session = _session(settings)
+            return _session(settings)
         except Py4JJavaError as error:
             raise _refusal(settings["spark.master"], str(error)) from error
-    skip_packaged_sources(session)
-    cache_classes(session)
-    return session
 
 
 def _session(settings: Mapping[str, str]) -> SparkSession:

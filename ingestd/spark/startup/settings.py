@@ -20,6 +20,8 @@ JVM_OPTIONS = "spark.driver.extraJavaOptions"
 EXECUTOR_JVM_OPTIONS = "spark.executor.extraJavaOptions"
 LOG_FLAG = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 """The flag with which a JVM logs errors only, on standard error."""
+SWITCH = "INGESTD_SPARK_INTERNALS"
+"""The variable that with `off` disables all uses of Spark's internals that only save time."""
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
     "spark.master": "local[*,4]",  # a task is tried up to 4 times
@@ -87,6 +89,11 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     settings[JVM_OPTIONS] = f"{LOG_FLAG} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
     settings[EXECUTOR_JVM_OPTIONS] = _jvm_flags(extra.get(EXECUTOR_JVM_OPTIONS, ""))
     return settings
+
+
+def uses_internals() -> bool:
+    """Return whether interfaces that Spark does not publish may be used to save time."""
+    return os.environ.get(SWITCH, "").lower() != "off"
 
 
 def is_confidential(name: str) -> bool:

@@ -17,7 +17,7 @@ from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark import prefetch as module
 from ingestd.spark.exchange import shared_folder as folders
-from ingestd.spark.exchange.shared_folder import remove_kept_folder, shared_folder
+from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.prefetch import Prefetch
 
 GROUPS = [[OffsetRange("s", "t", 0, 0, 5)], [OffsetRange("s", "t", 0, 5, 10)]]
@@ -70,13 +70,12 @@ class Stages:
 
 
 @pytest.fixture
-def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stages:
     stages = Stages(tmp_path)
     monkeypatch.setattr(module, "decoded", stages.decoded)
     monkeypatch.setattr(module, "submit_map_stage", stages.map_stage)
     monkeypatch.setattr(module, "exchange_folder", stages.folder)
-    yield stages
-    remove_kept_folder()
+    return stages
 
 
 @pytest.fixture

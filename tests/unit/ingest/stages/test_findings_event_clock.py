@@ -10,8 +10,6 @@ import pytest
 from ingestd.cdc.base import ChangeBatch, FormatSettings, RecordChunk
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaId
 from ingestd.ingest.computed.metadata_columns import event_times
-from ingestd.ingest.rows import chunk_cache
-from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.rows.conform import ShapedRows
 from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.stages.findings import EventClock, change_time
@@ -135,15 +133,6 @@ def test_a_record_without_any_time_tells_nothing() -> None:
     assert times == BatchTimes()
 
 
-def test_rows_without_their_records_tell_nothing() -> None:
-    one, times = clock()
-    empty = chunk()
-    one.note("s", empty, [shaped(np.array([FIRST], np.int64))])
-    assert times == BatchTimes()
-    one.note("s", chunk(change(1)), [ShapedRows("db.t", SOURCE_TABLE)])
-    assert times.events == {}
-
-
 @pytest.mark.parametrize("schema_id", [1, 0x7B])
 def test_a_frame_before_the_message_is_no_part_of_it(schema_id: int) -> None:
     one, times = clock()
@@ -178,30 +167,3 @@ def test_rows_that_the_table_holds_are_not_told_of_again() -> None:
     covered = {"lake.orders": {"covered": {"src": {"orders": {0: 3}}}}}
     times = rig.round(rig.context(table_changes=covered), rig.ranges()).times
     assert times.events == {"lake.orders": EventSpan(1003, 1003)}
-
-
-@pytest.mark.usefixtures("json_changes")
-def test_kept_chunks_were_told_of_by_the_run_that_kept_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class BlobStore:
-        def __init__(self) -> None:
-            self.blobs: list[Blob] = []
-
-        def put(self, blob: Blob) -> str:
-            self.blobs.append(blob)
-            return "kept"
-
-        def get(self, name: str) -> Blob | None:
-            return self.blobs[0]
-
-    monkeypatch.setattr(chunk_cache, "LEAST_RECORDS", 1)
-    rig = Rig(blob_store=BlobStore())
-    rig.produce(*(record(Change({"id": i})) for i in range(3)))
-    first = rig.round(rig.context(), rig.ranges())
-    rig.kept.extend(first.kept)
-    assert len(rig.kept) == 1
-    rig.evolve(rig.context(), first)
-    second = rig.round(rig.context(), rig.ranges())
-    assert (first.times.events, second.times.events) == ({"lake.orders": EventSpan(1000, 1002)}, {})
-    assert second.messages

@@ -8,8 +8,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from ingestd.ingest.rows import chunk_cache
-from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, RowBlob, receive
+from ingestd.ingest.rows.blobs import KIND, OFFSET, RowBlob, receive
 from ingestd.ingest.rows.slot_assignment import assign_slots
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.stages import map_side_dedup
@@ -141,38 +140,3 @@ def test_a_task_gives_out_all_it_holds_and_counts_what_it_left_out(
     assert done.counts.rows == Counter({("lake.orders", UPDATE_AFTER): 30})
     assert rig.rows("orders") == [{"id": key, "n": max(range(key, 30, 4))} for key in range(4)]
     assert rig.states["lake.orders"].max_sequence_number < 29
-
-
-class _Shelf:
-    """A blob store in memory."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, Blob] = {}
-
-    def put(self, blob: Blob) -> str | None:
-        self.blobs[str(len(self.blobs))] = blob
-        return str(len(self.blobs) - 1)
-
-    def get(self, name: str) -> Blob | None:
-        return self.blobs.get(name)
-
-
-def test_chunks_that_an_earlier_run_kept_are_held_back_no_longer_than_others(
-    json_changes: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunk_cache, "LEAST_RECORDS", 1)
-    released: list[int] = []
-    release = MapSideDedup.release
-
-    def noted(held: MapSideDedup) -> Any:
-        released.append(held._bytes)
-        return release(held)
-
-    monkeypatch.setattr(MapSideDedup, "release", noted)
-    rig = Rig(blob_store=_Shelf(), overrides={"max_chunk_bytes": 100})
-    rig.produce(*(record(Change({"id": i, "n": i}, position=i)) for i in range(30)))
-    rig.run()
-    assert rig.fetched == list(range(30))
-    assert len(rig.rows("orders")) == 30
-    assert len(released) > 5
-    assert max(released) < 300

@@ -1,76 +1,47 @@
-"""The folder of a batch: kept for the next batch, and removed with the process that made it."""
+"""The folder of a batch: removed after the batch, at the latest with the process that made it."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from ingestd.errors import StorageError
+from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.spark.exchange import shared_folder as module
-from ingestd.spark.exchange.local_exchange import RECYCLED, SUFFIX
-from ingestd.spark.exchange.shared_folder import remove_kept_folder, shared_folder
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
-    remove_kept_folder()
-    yield
-    remove_kept_folder()
-    wait_for_removal()
+from ingestd.spark.exchange.local_exchange import read_blobs, write_blobs
+from ingestd.spark.exchange.shared_folder import shared_folder
 
 
 def wait_for_removal() -> None:
     module._remover.submit(int).result(60)
 
 
-def batch(parent: Path, *names: str) -> list[str]:
-    """A batch that leaves such files; returns the files that it could recycle."""
-    with shared_folder(str(parent)) as folder:
-        assert folder is not None
-        wait_for_removal()
-        recycled = Path(folder, RECYCLED)
-        found = sorted(path.name for path in recycled.iterdir()) if recycled.exists() else []
-        for name in names:
-            Path(folder, name).write_bytes(b"x" * 100)
-    return found
+def test_the_folder_of_a_batch_goes_while_its_mapped_files_stay(tmp_path: Path) -> None:
+    with shared_folder(str(tmp_path)) as folder:
+        pairs = list(write_blobs([(0, pa.py_buffer(b"a" * 50_000))], folder))
+        (mapped,) = read_blobs(blob for _, blob in pairs)
+    wait_for_removal()
+    assert list(tmp_path.iterdir()) == []
+    assert as_bytes(mapped) == b"a" * 50_000
 
 
-def test_the_next_batch_recycles_the_files_of_the_last_one(tmp_path: Path) -> None:
-    assert batch(tmp_path, f"a{SUFFIX}", f"b{SUFFIX}", "kept rows") == []
-    assert batch(tmp_path, f"c{SUFFIX}") == [f"a{SUFFIX}", f"b{SUFFIX}"]
-    assert batch(tmp_path) == [f"c{SUFFIX}"]  # what no one took is gone
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_no_more_bytes_are_kept_than_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "RECYCLED_BYTES", 250)
-    batch(tmp_path, *(f"{n}{SUFFIX}" for n in range(5)))
-    assert len(batch(tmp_path)) == 2
-
-
-def test_a_batch_that_fails_keeps_nothing(tmp_path: Path) -> None:
-    batch(tmp_path, f"a{SUFFIX}")
+def test_a_batch_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyError), shared_folder(str(tmp_path)) as folder:
-        Path(str(folder), f"b{SUFFIX}").touch()
+        Path(str(folder), "blobs").touch()
         raise KeyError
     wait_for_removal()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_batch_without_a_folder_gives_up_what_was_kept(tmp_path: Path) -> None:
-    batch(tmp_path, f"a{SUFFIX}")
+def test_without_a_parent_there_is_no_folder() -> None:
     with shared_folder(None) as folder:
         assert folder is None
-    wait_for_removal()
-    assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_kept_goes_with_the_process(tmp_path: Path) -> None:
+def test_the_folder_goes_with_the_process(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from ingestd.spark.exchange.shared_folder import shared_folder\n"
@@ -94,14 +65,6 @@ def test_what_a_killed_driver_left_goes_and_what_is_in_use_stays(tmp_path: Path)
             assert Path(busy).is_dir()
             assert new.is_dir()
             assert not left.exists()
-
-
-def test_what_is_kept_is_in_use(tmp_path: Path) -> None:
-    batch(tmp_path, f"a{SUFFIX}")
-    (kept,) = tmp_path.iterdir()
-    os.utime(kept, (0, 0))
-    module._remove_abandoned(tmp_path)
-    assert kept.is_dir()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

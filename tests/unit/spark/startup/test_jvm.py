@@ -15,7 +15,7 @@ from ingestd.errors import RetryableError
 from ingestd.spark.startup import jvm as module
 from ingestd.spark.startup.class_archive import FOLDER, OFF
 from ingestd.spark.startup.jvm import Jvm, class_archive_path, class_path, jvm_command, spark_home
-from ingestd.spark.startup.settings import JVM_OPTIONS, session_settings
+from ingestd.spark.startup.settings import JVM_OPTIONS, SWITCH, session_settings
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +75,11 @@ def test_an_installation_of_the_user_s_is_left_to_the_launcher(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "/somewhere")
+    assert command() is None
+
+
+def test_the_switch_leaves_the_start_to_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "off")
     assert command() is None
 
 
