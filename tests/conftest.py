@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ingestd.paimon.table.files import written_check  # noqa: E402
+from ingestd.paimon.table.compact import rolling_write  # noqa: E402
 
 if TYPE_CHECKING:
     from ingestd.dev.broker import DevBroker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ONE_BROKER = pytest.StashKey[str]()
 
 # In tests every compaction reads back what it has written.
-written_check.CHECKS_EVERY_FILE = True
+rolling_write.CHECKS_EVERY_FILE = True
 
 # Machines that run the tests are shared and slow: no test says anything about time. One commit
 # has one verdict: examples are drawn again only in the long run, which looks for new ones.

@@ -14,8 +14,7 @@ from ingestd.paimon.table.metadata.time_travel import on_branch
 from ingestd.paimon.table.retention.branches import create_branch, fast_forward
 from ingestd.paimon.table.retention.consumers import consumers, reset_consumer
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
-from ingestd.paimon.table.system.analyze import analyze_table
-from ingestd.paimon.table.system.statistics_table import read_statistics
+from ingestd.paimon.table.system.analyze import analyze_table, read_statistics
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import NOW_MS, native_table, open_native, put

@@ -5,10 +5,21 @@ booleans; floats are as Java prints doubles, NaN and Infinity as strings; decima
 their full scale; binaries as hex; dates, times and timestamps as ISO 8601 strings with as many
 digits of the fraction as the type has (times: 3) and Z for local time zones; a MAP or MULTISET as a
 list of pairs ordered by the key's text; a VARIANT as an object with its own JSON as text. Whole
-columns are converted to text, and then joined to lines.
+columns are converted to text, and then joined to lines. Strings are escaped as by Java's JSON
+writer.
+
+A VARIANT is a header byte (two bits for its kind, six for details) followed by its content; field
+names are stored once, in the metadata.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import base64
+import re
+import struct
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,15 +27,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.errors import FormatError
 from ingestd.paimon.casts.java_double import java_double
-from ingestd.paimon.casts.json_text import ESCAPED_RE2, quoted
 from ingestd.paimon.casts.value_text import (
     date_texts,
     decimal_texts,
     time_texts,
     timestamp_texts,
 )
-from ingestd.paimon.casts.variant_text import variant_text
 from ingestd.paimon.spec.arrow import MULTISET_COUNT, Array, Column
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -34,6 +44,26 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
+
+_ESCAPES: Mapping[str, str] = {
+    '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r",
+}  # fmt: skip
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_ESCAPED_RE2 = r'["\\\x00-\x1f]'
+"""A regular expression (RE2) of the characters to escape."""
+
+
+def quoted(text: str) -> str:
+    """Return text as a JSON string in quotes.
+
+    Control characters without a short escape are escaped in upper-case hexadecimal.
+    """
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
+
 
 _Item = TypeVar("_Item")
 
@@ -111,7 +141,7 @@ def _texts(array: Array, t: DataType) -> Array:
 
 
 def _string_texts(array: Array) -> Array:
-    if pc.any(pc.match_substring_regex(array, ESCAPED_RE2)).as_py():
+    if pc.any(pc.match_substring_regex(array, _ESCAPED_RE2)).as_py():
         return _mapped(array, quoted)
     return _in_quotes(array)
 
@@ -198,3 +228,145 @@ def _array_text(elements: list[str]) -> str:
 def _map_text(pairs: list[tuple[str, str]]) -> str:
     ordered = sorted(pairs, key=lambda pair: utf16(pair[0]))
     return _array_text([f"[{key},{value}]" for key, value in ordered])
+
+
+_PRIMITIVE, _SHORT_TEXT, _ARRAY = 0, 1, 3
+_DEEPEST = 150
+
+
+def variant_text(value: bytes, metadata: bytes) -> str:
+    """Return a VARIANT value as JSON. Raises FormatError if the bytes are invalid."""
+    try:
+        return _Variant(value, metadata).text(0, 0)
+    except (ValueError, IndexError, struct.error, KeyError, OverflowError) as error:
+        raise FormatError(f"{len(value)} bytes are no variant: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    value: bytes
+    metadata: bytes
+
+    def text(self, at: int, depth: int) -> str:
+        """Return the JSON of the value that begins at a position."""
+        if depth > _DEEPEST:
+            raise ValueError("nested too deep")
+        kind, detail = self.value[at] & 3, self.value[at] >> 2
+        if kind == _PRIMITIVE:
+            return _PRIMITIVES[detail](self.value, at + 1)
+        if kind == _SHORT_TEXT:
+            return _quoted(_slice(self.value, at + 1, detail))
+        if kind == _ARRAY:
+            return f"[{','.join(self._items(at, detail, depth))}]"
+        return f"{{{','.join(self._fields(at, detail, depth))}}}"
+
+    def _items(self, at: int, detail: int, depth: int) -> Iterator[str]:
+        width, count_width = (detail & 3) + 1, 4 if detail >> 2 & 1 else 1
+        count = _unsigned(self.value, at + 1, count_width)
+        offsets = at + 1 + count_width
+        data = offsets + (count + 1) * width
+        for i in range(count):
+            yield self.text(data + _unsigned(self.value, offsets + i * width, width), depth + 1)
+
+    def _fields(self, at: int, detail: int, depth: int) -> Iterator[str]:
+        width, id_width = (detail & 3) + 1, (detail >> 2 & 3) + 1
+        count_width = 4 if detail >> 4 & 1 else 1
+        count = _unsigned(self.value, at + 1, count_width)
+        ids = at + 1 + count_width
+        offsets = ids + count * id_width
+        data = offsets + (count + 1) * width
+        for i in range(count):
+            name = self._name(_unsigned(self.value, ids + i * id_width, id_width))
+            position = data + _unsigned(self.value, offsets + i * width, width)
+            yield f"{name}:{self.text(position, depth + 1)}"
+
+    def _name(self, number: int) -> str:
+        width = (self.metadata[0] >> 6) + 1
+        count = _unsigned(self.metadata, 1, width)
+        if number >= count:
+            raise ValueError(f"there is no name {number}")
+        start = _unsigned(self.metadata, 1 + (number + 1) * width, width)
+        end = _unsigned(self.metadata, 1 + (number + 2) * width, width)
+        return _quoted(_slice(self.metadata, 1 + (count + 2) * width + start, end - start))
+
+
+def _slice(data: bytes, start: int, size: int) -> bytes:
+    if size < 0 or start + size > len(data):
+        raise ValueError(f"{size} bytes at {start} are outside the value")
+    return data[start : start + size]
+
+
+def _unsigned(data: bytes, start: int, width: int) -> int:
+    return int.from_bytes(_slice(data, start, width), "little")
+
+
+def _signed(data: bytes, start: int, width: int) -> int:
+    return int.from_bytes(_slice(data, start, width), "little", signed=True)
+
+
+def _quoted(text: bytes) -> str:
+    return quoted(text.decode())
+
+
+def _sized(data: bytes, at: int) -> bytes:
+    return _slice(data, at + 4, _unsigned(data, at, 4))
+
+
+def _decimal(data: bytes, at: int, width: int) -> str:
+    scale, number = data[at], _signed(data, at + 1, width)
+    digits = f"{abs(number):0{scale + 1}d}"
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return f"{'-' if number < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
+
+
+def _double(data: bytes, at: int) -> str:
+    (number,) = struct.unpack_from("<d", data, at)
+    return _number(java_double(number))
+
+
+def _float(data: bytes, at: int) -> str:
+    (number,) = struct.unpack_from("<f", data, at)
+    # The shortest decimal that is this float and no other.
+    return _number(java_double(float(str(np.float32(number)))))
+
+
+def _number(text: str) -> str:
+    return text if text[-1].isdigit() else f'"{text}"'
+
+
+def _date(data: bytes, at: int) -> str:
+    days = pa.array([_signed(data, at, 4)], pa.int32()).cast(pa.date32())
+    return f'"{date_texts(days)[0].as_py()}"'
+
+
+def _timestamp(data: bytes, at: int, suffix: str) -> str:
+    micros = pa.array([_signed(data, at, 8)], pa.int64()).cast(pa.timestamp("us"))
+    text = timestamp_texts(micros, 6, "")[0].as_py()
+    return f'"{text.rstrip("0").rstrip(".").replace("T", " ")}{suffix}"'
+
+
+def _integer(width: int) -> Callable[[bytes, int], str]:
+    return lambda data, at: str(_signed(data, at, width))
+
+
+_PRIMITIVES: Mapping[int, Callable[[bytes, int], str]] = {
+    0: lambda data, at: "null",
+    1: lambda data, at: "true",
+    2: lambda data, at: "false",
+    3: _integer(1),
+    4: _integer(2),
+    5: _integer(4),
+    6: _integer(8),
+    7: _double,
+    8: lambda data, at: _decimal(data, at, 4),
+    9: lambda data, at: _decimal(data, at, 8),
+    10: lambda data, at: _decimal(data, at, 16),
+    11: _date,
+    12: lambda data, at: _timestamp(data, at, "+00:00"),
+    13: lambda data, at: _timestamp(data, at, ""),
+    14: _float,
+    15: lambda data, at: f'"{base64.b64encode(_sized(data, at)).decode()}"',
+    16: lambda data, at: _quoted(_sized(data, at)),
+    20: lambda data, at: f'"{uuid.UUID(bytes=_slice(data, at, 16))}"',
+}
+"""Detail of a primitive's header -> function that formats the value at a position."""

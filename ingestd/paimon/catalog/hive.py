@@ -55,8 +55,7 @@ from ingestd.paimon.catalog.thrift import (
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_lock import TableLock, held_on_main
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on_main
 
 _SUFFIX = ".db"
 _TABLES_AT_ONCE = 300

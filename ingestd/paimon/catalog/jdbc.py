@@ -35,8 +35,7 @@ from ingestd.paimon.io.file_io import (
 from ingestd.paimon.spec.option_types import parse_bool, parse_int
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_lock import TableLock, held_on_main
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on_main
 
 URI = "uri"
 USER = "jdbc.user"

@@ -1,16 +1,31 @@
-"""Update the Iceberg metadata of a table to its newest snapshot."""
+"""Update the Iceberg metadata of a table to its newest snapshot.
+
+In a table with a primary key, it exposes the files of the highest level: their rows are merged,
+without deletions, and each key is in at most one of the files. In an append table, it exposes all
+files.
+"""
 
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ingestd.errors import FormatError, IngestdError, UnsupportedError
-from ingestd.paimon.iceberg.exposed_files import data_file, file_changes, is_exposed
-from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
-from ingestd.paimon.iceberg.manifest_changes import NewManifests, added_entries, next_manifests
-from ingestd.paimon.iceberg.manifest_format import SPEC_ID
+from ingestd.paimon.iceberg.iceberg_types import (
+    Json,
+    avro_value,
+    column_bounds,
+    refuse_unreadable,
+    schema_document,
+)
+from ingestd.paimon.iceberg.manifest_changes import (
+    FileChanges,
+    NewManifests,
+    added_entries,
+    next_manifests,
+)
+from ingestd.paimon.iceberg.manifest_format import DATA, SPEC_ID, avro_name
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.iceberg.table_metadata import (
     NewSnapshot,
@@ -24,11 +39,15 @@ from ingestd.paimon.iceberg.table_metadata import (
     without_expired,
 )
 from ingestd.paimon.spec.avro_blocks import BROKEN
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.compaction_options import num_levels
+from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata.file_store_scan import delta_entries, live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -243,7 +262,7 @@ class _Sync:
         Documents of later versions are deleted as well, and old ones if the settings say so.
         """
         table = self._with_schema(snapshot.schema_id)
-        exposed = (data_file(table, entry) for entry in self._exposed(snapshot))
+        exposed = (_data_file(table, entry) for entry in self._exposed(snapshot))
         entries = added_entries(exposed, snapshot.id)
         new = self._new_manifests(table, snapshot)
         described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
@@ -289,7 +308,7 @@ class _Sync:
         refuse_unreadable(table.schemas(before), table.schema)
         new = self._new_manifests(table, snapshot)
         listed = self.store.read_list(current_snapshot(base)["manifest-list"])
-        changes = file_changes(table, delta_entries(table, snapshot))
+        changes = _file_changes(table, delta_entries(table, snapshot))
         manifests, removes = next_manifests(listed, changes, new, self.store.read_manifest)
         described = NewSnapshot(snapshot, new.add_list(manifests), removes)
         schemas = [table.schemas(schema_id) for schema_id in range(before, table.schema.id + 1)]
@@ -307,7 +326,7 @@ class _Sync:
 
     def _exposed(self, snapshot: Snapshot) -> list[ManifestEntry]:
         table = self._with_schema(snapshot.schema_id)
-        return [entry for entry in live_files(table, snapshot) if is_exposed(table, entry.file)]
+        return [entry for entry in live_files(table, snapshot) if _is_exposed(table, entry.file)]
 
     def _with_schema(self, schema_id: int) -> FileStoreTable:
         """Return the table with one of its schemas, but with its current options."""
@@ -352,3 +371,88 @@ def _uuid(others: Sequence[Json], snapshot: Snapshot) -> str | None:
 
 def _now_ms() -> int:
     return int(time.time() * _MILLIS)
+
+
+_FORMAT = "parquet"
+
+
+def _file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
+    """Return the exposed data files that a snapshot adds, and the data files that it removes.
+
+    `entries` are its delta manifest entries, in order; `table` has its schema. Raises
+    UnsupportedError for an added file that Iceberg readers cannot read.
+    """
+    added: dict[str, Json] = {}
+    removed: dict[str, tuple[Json, ...]] = {}
+    only_adds = True
+    for entry in entries:
+        name = entry.file.file_name
+        if entry.kind == FileKind.DELETE:
+            only_adds = False
+            added.pop(name, None)
+            removed[name] = _partition(table, entry.partition)
+        elif _is_exposed(table, entry.file):
+            removed.pop(name, None)
+            added[name] = _data_file(table, entry)
+    partitions = {
+        *removed.values(),
+        *(tuple(record["partition"].values()) for record in added.values()),
+    }
+    return FileChanges(added, removed, frozenset(partitions), only_adds)
+
+
+def _is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
+    """Return whether the Iceberg metadata exposes a live data file."""
+    if not table.schema.primary_keys:
+        return True
+    return file.level == num_levels(table.schema.options) - 1
+
+
+def _data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
+    """Return the record of a data file in a manifest, with the bounds of its columns.
+
+    Raises UnsupportedError if Iceberg readers cannot read the file.
+    """
+    file, path = entry.file, live_path(table, entry.partition, entry.bucket, entry.file)
+    schema = table.schemas(file.schema_id)
+    if not file.file_name.endswith(f".{_FORMAT}"):
+        raise UnsupportedError(
+            f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
+            "metadata follows once a full compaction has rewritten it"
+        )
+    refuse_unreadable(schema, table.schema)
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    fields = {field.name: field for field in schema.fields}
+    types = [fields[name].type for name in names]
+    low = deserialize_row(types, file.value_stats.min_values)
+    high = deserialize_row(types, file.value_stats.max_values)
+    known = tuple(
+        name
+        for name, least, most in zip(names, low, high, strict=True)
+        if least is not None and most is not None
+    )
+    nulls = zip(names, file.value_stats.null_counts, strict=True)
+    keys = table.schema.partition_keys
+    return {
+        "content": DATA,
+        "file_path": path,
+        "file_format": _FORMAT,
+        "partition": dict(
+            zip(map(avro_name, keys), _partition(table, entry.partition), strict=True)
+        ),
+        "record_count": file.row_count,
+        "file_size_in_bytes": file.file_size,
+        "null_value_counts": _pairs({fields[name].id: n for name, n in nulls if n is not None}),
+        "lower_bounds": _pairs(column_bounds(fields, names, low, known)),
+        "upper_bounds": _pairs(column_bounds(fields, names, high, known)),
+    }
+
+
+def _pairs(values: dict[int, Json]) -> list[Json]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def _partition(table: FileStoreTable, partition: bytes) -> tuple[Json, ...]:
+    types = table.partition_types
+    cells = zip(types, deserialize_row(types, partition), strict=True)
+    return tuple(avro_value(t, value) for t, value in cells)

@@ -12,9 +12,9 @@ from ingestd.paimon.spec.compaction_options import compaction_options, lookup_ru
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.record_level_expire import expired_rows
-from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
 from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketChange,
+    BucketVectors,
     TreeCompaction,
     TreeRules,
     has_expired,

@@ -20,7 +20,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
 from ingestd.paimon.spec.row_selection import Mask, retractions
-from ingestd.paimon.table.buckets.dynamic_buckets import OwnedBuckets
+from ingestd.paimon.table.buckets.bucket_assigner import OwnedBuckets
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, prints_of

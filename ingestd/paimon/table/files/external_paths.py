@@ -9,7 +9,6 @@ import zlib
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.local import local_path
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.murmur3 import murmur3_32
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _COUNTER = re.compile(r"-(\d+)\.[^-]*$")
@@ -69,3 +68,26 @@ def _root(table: FileStoreTable, path: str) -> str:
             f"table ({own}); use a path with the scheme '{own}', or the strategy 'none'"
         )
     return (f"file:{local_path(path)}" if scheme == "file" else path).rstrip("/")
+
+
+_MASK = 0xFFFFFFFF
+
+
+def murmur3_32(data: bytes) -> int:
+    """Return the hash of bytes as an unsigned 32-bit number."""
+    hashed, whole = 0, len(data) // 4 * 4
+    for start in range(0, whole, 4):
+        word = _mixed(int.from_bytes(data[start : start + 4], "little"))
+        hashed = (_rotated(hashed ^ word, 13) * 5 + 0xE6546B64) & _MASK
+    hashed ^= _mixed(int.from_bytes(data[whole:], "little")) ^ len(data)
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _MASK
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _MASK
+    return hashed ^ hashed >> 16
+
+
+def _mixed(word: int) -> int:
+    return _rotated(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+
+
+def _rotated(number: int, bits: int) -> int:
+    return (number << bits | number >> 32 - bits) & _MASK

@@ -1,13 +1,15 @@
-"""The handle of a table: its path, its schema, and its FileIO.
+"""The handle of a table: its path, its schema, its FileIO, and what its catalog provides.
 
 It has no state of the table's content, so it can be pickled and sent to tasks. A process that
 receives the same handle again gets the same object, with all that it has cached.
 """
 
 import pickle
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.data_types import DataType
@@ -15,10 +17,45 @@ from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.metadata.partition_registry import PartitionRegistry
 from ingestd.paimon.table.metadata.schema_manager import read_schema
 from ingestd.paimon.table.metadata.snapshot_commit import SnapshotCommit
-from ingestd.paimon.table.metadata.table_lock import TableLock
+
+
+class TableLock(Protocol):
+    """A lock that excludes other writers while a snapshot of a table is published."""
+
+    def held(self, branch: str) -> AbstractContextManager[None]:
+        """Hold the lock of a branch for the duration of a block.
+
+        Raises CommitConflictError if others hold it for too long, StorageError if the catalog does
+        not respond.
+        """
+        ...
+
+
+def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
+    """Hold a lock of the main branch, if there is one; see `TableLock.held`."""
+    return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
+
+
+class PartitionRegistry(Protocol):
+    """The partitions of a table as a catalog lists them.
+
+    A partition is given by its values as text, in the order of the partition keys.
+    """
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this process has not listed any partition yet."""
+        ...
+
+    def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
+        """List partitions that a snapshot added, and no longer those that it emptied.
+
+        Raises StorageError if the catalog does not respond: the change is then made with the next.
+        """
+        ...
+
 
 _KEPT_HANDLES = 1024
 

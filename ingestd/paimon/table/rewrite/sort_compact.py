@@ -3,18 +3,29 @@
 All files of a partition are replaced by files that hardly overlap in these columns, so that readers
 with a filter on them open few files. Files that are appended meanwhile are not changed.
 
+Rows are sorted in bounded memory, by ranges of keys on the local disk. Range bounds are chosen from
+a sample, and ranges are sorted one after another. A range that is too large is split again; if all
+its rows are equal, it is returned in parts.
+
 Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
 
+import contextlib
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.errors import ConfigError
-from ingestd.paimon.merge.sort_words import SORTABLE
+from ingestd.errors import ConfigError, storage_error
+from ingestd.paimon.merge.key_order import positions_by_number
+from ingestd.paimon.merge.sort_words import RANK_BITS, SORTABLE, Keys, interleaved, words
+from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
@@ -28,14 +39,7 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.table_read import selected_fields
-from ingestd.paimon.table.rewrite.external_sort import (
-    ByAll,
-    ByColumns,
-    SortOrder,
-    sample_of,
-    sorted_rows,
-)
-from ingestd.paimon.table.rewrite.merged_stream import stored_parts
+from ingestd.paimon.table.rewrite.merged_stream import rounds, stored_parts
 from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -170,3 +174,191 @@ def _in_order(plan: SortPlan, fields: Sequence[DataField], strategy: str) -> Ite
     order: SortOrder = ByAll.of(names, sample) if by_all else ByColumns(names)
     size = first.nbytes // first.num_rows * plan.rows
     yield from sorted_rows(read_all, sample, size, order)
+
+
+MEMORY = 64 << 20
+"""Bytes of rows, as columns in memory, that are sorted at a time."""
+SAMPLE_ROWS = 1 << 16
+_MOST_RANGES = 64
+_MOST_RANK = (1 << RANK_BITS) - 1
+
+Read = Callable[[], Iterator[pa.Table]]
+_Places = npt.NDArray[np.int64]
+
+
+class SortOrder(Protocol):
+    """A sort order of rows."""
+
+    def order(self, rows: pa.Table) -> _Places:
+        """Return the positions of the rows in sorted order."""
+        ...
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """Return the number of each row's range: how many rows of `borders` are not after the row.
+
+        `borders` is sorted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByColumns:
+    """The sort order by several columns, nulls first."""
+
+    names: tuple[str, ...]
+
+    def order(self, rows: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        codes = sequence_codes([rows.column(name) for name in self.names])
+        return np.lexsort(codes[::-1])
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        both = pa.concat_tables([borders.select(self.names), rows.select(self.names)])
+        ranks = sequence_ranks(both.columns)
+        own, others = ranks[: borders.num_rows], ranks[borders.num_rows :]
+        return np.searchsorted(own, others, side="right")
+
+
+@dataclass(frozen=True, slots=True)
+class ByAll:
+    """The z-order of the ranks that the values of all columns have in a sample."""
+
+    samples: dict[str, npt.NDArray[np.uint64]]
+
+    @classmethod
+    def of(cls, names: Sequence[str], sample: pa.Table) -> "ByAll":
+        """Return the sort order by the columns `names`; ranks are taken from `sample`."""
+        return cls({name: np.unique(words(sample.column(name))) for name in names})
+
+    def order(self, rows: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        return np.argsort(self._keys(rows), kind="stable")
+
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+        """See `SortOrder`."""
+        return np.searchsorted(self._keys(borders), self._keys(rows), side="right")
+
+    def _keys(self, rows: pa.Table) -> Keys:
+        ranks = []
+        for name, sample in self.samples.items():
+            quantiles = np.searchsorted(sample, words(rows.column(name)), side="right")
+            ranks.append((quantiles * _MOST_RANK // max(len(sample), 1)).astype(np.uint16))
+        return interleaved(ranks)
+
+
+def sample_of(read: Read, rows: int) -> pa.Table:
+    """Return about `SAMPLE_ROWS` evenly spread rows of `read`, which yields `rows` rows."""
+    step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
+    for batch in read():
+        picked = np.arange(-skipped % step, batch.num_rows, step)
+        skipped += batch.num_rows
+        parts.append(batch.take(picked))
+    return pa.concat_tables(parts)
+
+
+def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
+    """Yield the rows of `read` in the given order, in parts of about `MEMORY` bytes.
+
+    `size` is the approximate size of all rows in bytes; `sample` has some of the rows, with the
+    sort columns.
+    Raises StorageError if the local disk is full.
+    """
+    whole = _in_memory(read) if size <= MEMORY else None
+    if whole is not None:
+        yield whole.take(order.order(whole))
+        return
+    count = min(max(-(-2 * size // MEMORY), 2), _MOST_RANGES)
+    evenly = np.linspace(0, sample.num_rows - 1, count + 1).astype(np.int64)[1:-1]
+    borders = sample.take(order.order(sample)[evenly])
+    with _Spill(count) as ranges:
+        for rows in read():
+            ranges.add(rows, order.ranges(rows, borders))
+        for range_number in ranges.filled():
+            again = partial(ranges.read, range_number)
+            if ranges.rows[range_number] == sum(ranges.rows):
+                for rows in rounds(again(), MEMORY):
+                    yield rows.take(order.order(rows))
+                continue
+            range_sample = (
+                sample_of(again, ranges.rows[range_number])
+                if ranges.sizes[range_number] > MEMORY
+                else sample
+            )
+            yield from sorted_rows(again, range_sample, ranges.sizes[range_number], order)
+
+
+def _in_memory(read: Read) -> pa.Table | None:
+    """Return all rows, or None if they take more than twice `MEMORY`."""
+    held, size = list[pa.Table](), 0
+    for rows in read():
+        held.append(rows)
+        size += rows.nbytes
+        if size > 2 * MEMORY:
+            return None
+    return pa.concat_tables(held)
+
+
+class _Spill:
+    """Rows on the local disk by range number, in unnamed files."""
+
+    def __init__(self, ranges: int) -> None:
+        self.rows = [0] * ranges
+        self.sizes = [0] * ranges
+        self._files: list[Any] = [None] * ranges
+        self._writers: list[pa.RecordBatchStreamWriter | None] = [None] * ranges
+
+    def __enter__(self) -> "_Spill":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            if file is not None:
+                # Rows that did not fit on a full disk are no longer needed.
+                with contextlib.suppress(OSError):
+                    file.close()
+
+    def add(self, rows: pa.Table, range_numbers: npt.NDArray[np.int64]) -> None:
+        for range_number, positions in positions_by_number(range_numbers):
+            self._write(range_number, rows.take(positions))
+
+    def filled(self) -> list[int]:
+        return [range_number for range_number, rows in enumerate(self.rows) if rows]
+
+    def read(self, range_number: int) -> Iterator[pa.Table]:
+        writer, file = self._writers[range_number], self._files[range_number]
+        if file is None:
+            return
+        with _on_disk():
+            if writer is not None:
+                writer.close()
+                self._writers[range_number] = None
+                file.flush()
+            file.seek(0)
+            for batch in pa.ipc.open_stream(file):
+                yield pa.Table.from_batches([batch])
+
+    def _write(self, range_number: int, rows: pa.Table) -> None:
+        with _on_disk():
+            writer = self._writers[range_number]
+            if writer is None:
+                file = tempfile.TemporaryFile(prefix="ingestd-sort-")  # noqa: SIM115  (read later)
+                self._files[range_number] = file
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                writer = pa.ipc.new_stream(file, rows.schema, options=options)
+                self._writers[range_number] = writer
+            writer.write_table(rows)
+        self.rows[range_number] += rows.num_rows
+        self.sizes[range_number] += rows.nbytes
+
+
+@contextlib.contextmanager
+def _on_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(
+            f"rows cannot be sorted on the local disk at {tempfile.gettempdir()}: {error}; "
+            "make room, or set TMPDIR",
+            error,
+        ) from error

@@ -1,9 +1,10 @@
-"""ANALYZE: compute the statistics of a table and commit them with a snapshot.
+"""ANALYZE: compute the statistics of a table, commit them with a snapshot, and read them.
 
 The snapshot that refers to the statistics file is of kind ANALYZE and changes nothing else. Later
 snapshots refer to the same file until the schema changes.
 """
 
+import json
 import math
 import uuid
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import ConfigError, FormatError, UnsupportedError
 from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.spec.arrow import Array, column_values
 from ingestd.paimon.spec.data_types import (
@@ -28,12 +29,14 @@ from ingestd.paimon.spec.table_statistics import (
     ColumnStatistics,
     TableStatistics,
     encode_statistics,
+    parse_statistics,
 )
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import TableReader
+from ingestd.paimon.table.system.history_tables import Cells, columns
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -195,3 +198,43 @@ class ColumnStatsCollector:
         if size is None:
             size = 8 if (self._field.type.precision or 0) <= _NARROW_DECIMAL else 16
         return size, size
+
+
+STATISTICS = columns(
+    ("snapshot_id", "BIGINT NOT NULL"), ("schema_id", "BIGINT NOT NULL"),
+    ("mergedRecordCount", "BIGINT"), ("mergedRecordSize", "BIGINT"), ("colstat", "STRING"),
+)  # fmt: skip
+
+
+def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistics | None:
+    """Return the statistics that a snapshot refers to, or None.
+
+    Raises FormatError if their file is missing or damaged.
+    """
+    if snapshot.statistics is None:
+        return None
+    path = table.paths.statistics(snapshot.statistics)
+    try:
+        data = table.io.read_bytes(path)
+    except FileNotFoundError as error:
+        raise FormatError(f"statistics file {path} of snapshot {snapshot.id} is missing") from error
+    return parse_statistics(data, path)
+
+
+def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Return the single row of `statistics`, or no row."""
+    table_statistics = None if snapshot is None else read_statistics(table, snapshot)
+    if table_statistics is None:
+        return []
+    figures = table_statistics.document()["colStats"]
+    # Exactly as Java prints it.
+    text = json.dumps(figures, ensure_ascii=False, indent=2, separators=(",", " : "))
+    return [
+        (
+            table_statistics.snapshot_id,
+            table_statistics.schema_id,
+            table_statistics.merged_record_count,
+            table_statistics.merged_record_size,
+            text if figures else "{ }",
+        )
+    ]

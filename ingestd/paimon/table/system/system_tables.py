@@ -17,7 +17,7 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.system import file_tables, history_tables, statistics_table
+from ingestd.paimon.table.system import analyze, file_tables, history_tables
 from ingestd.paimon.table.system.history_tables import Cells
 
 BRANCH_PREFIX = "branch_"
@@ -53,7 +53,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
     "manifests": SystemTable(file_tables.MANIFESTS, file_tables.manifest_rows),
     "partitions": SystemTable(file_tables.PARTITIONS, file_tables.partition_rows),
     "buckets": SystemTable(file_tables.BUCKETS, file_tables.bucket_rows),
-    "statistics": SystemTable(statistics_table.STATISTICS, statistics_table.statistics_rows),
+    "statistics": SystemTable(analyze.STATISTICS, analyze.statistics_rows),
     "table_indexes": SystemTable(file_tables.TABLE_INDEXES, file_tables.index_rows),
 }
 """The system tables by name."""

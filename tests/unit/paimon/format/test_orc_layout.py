@@ -11,9 +11,8 @@ import pytest
 
 from ingestd.errors import FormatError
 from ingestd.paimon.format.base import BatchSize
-from ingestd.paimon.format.orc import read_batches, read_file
+from ingestd.paimon.format.orc import check_scales, read_batches, read_file
 from ingestd.paimon.format.orc_layout import OrcLayout
-from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 
 ROWS = 3000

@@ -1,9 +1,9 @@
-"""Tests for ingestd.paimon.format.orc_scales."""
+"""Tests for ingestd.paimon.format.orc."""
 
 import pytest
 
+from ingestd.paimon.format.orc import check_scales
 from ingestd.paimon.format.orc_layout import ScaleStream
-from ingestd.paimon.format.orc_scales import check_scales
 
 SMALL_REPEAT = bytes([0x02, 38 * 2])
 REPEAT = bytes([0x0A, 0x27, 0x10])

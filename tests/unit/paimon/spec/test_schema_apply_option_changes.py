@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import SchemaConflictError
-from ingestd.paimon.spec.option_changes import (
+from ingestd.paimon.spec.schema_apply import (
     check_option_change,
     refuse_named_column,
     rename_in_options,

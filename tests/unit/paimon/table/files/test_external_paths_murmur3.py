@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.paimon.spec.murmur3 import murmur3_32
+from ingestd.paimon.table.files.external_paths import murmur3_32
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
+from ingestd.paimon.table.compact.merge_tree_compact import BucketVectors
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_deletion_vectors
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.native_tables import native_table

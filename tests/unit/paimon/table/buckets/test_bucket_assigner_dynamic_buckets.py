@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.table.buckets.dynamic_buckets import MAX_BUCKETS, OwnedBuckets
+from ingestd.paimon.table.buckets.bucket_assigner import MAX_BUCKETS, OwnedBuckets
 from tests.support.native_tables import native_table
 
 

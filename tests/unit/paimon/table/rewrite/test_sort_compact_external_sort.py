@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import StorageError
-from ingestd.paimon.table.rewrite import external_sort
-from ingestd.paimon.table.rewrite.external_sort import ByAll, ByColumns, sample_of, sorted_rows
+from ingestd.paimon.table.rewrite import sort_compact
+from ingestd.paimon.table.rewrite.sort_compact import ByAll, ByColumns, sample_of, sorted_rows
 
 NAMES = ("a", "s")
 
@@ -32,7 +32,7 @@ class Rows:
         for start in range(0, self.table.num_rows, 7):
             yield self.table.slice(start, 7)
 
-    def sorted(self, order: external_sort.SortOrder, size: int | None = None) -> list[pa.Table]:
+    def sorted(self, order: sort_compact.SortOrder, size: int | None = None) -> list[pa.Table]:
         sample = sample_of(self.read, self.table.num_rows)
         size = self.table.nbytes if size is None else size
         return list(sorted_rows(self.read, sample, size, order))
@@ -50,7 +50,7 @@ def test_rows_come_in_order_however_little_memory_there_is(
 ) -> None:
     rows = drawn(500)
     wanted = rows.table.take(ByColumns(NAMES).order(rows.table))
-    monkeypatch.setattr(external_sort, "MEMORY", memory)
+    monkeypatch.setattr(sort_compact, "MEMORY", memory)
     found = pa.concat_tables(rows.sorted(ByColumns(NAMES)))
     assert found.select(NAMES).to_pylist() == wanted.select(NAMES).to_pylist()
     assert np.sort(found.column("n").to_numpy()).tolist() == list(range(500))
@@ -59,7 +59,7 @@ def test_rows_come_in_order_however_little_memory_there_is(
 def test_parts_are_no_larger_than_memory_even_if_all_rows_are_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(external_sort, "MEMORY", 400)
+    monkeypatch.setattr(sort_compact, "MEMORY", 400)
     rows = Rows([(1, "x")] * 300)
     parts = rows.sorted(ByColumns(NAMES))
     assert len(parts) > 10
@@ -70,7 +70,7 @@ def test_parts_are_no_larger_than_memory_even_if_all_rows_are_alike(
 def test_rows_that_are_wider_than_was_thought_are_not_sorted_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(external_sort, "MEMORY", 1_000)
+    monkeypatch.setattr(sort_compact, "MEMORY", 1_000)
     rows = drawn(500)
     wanted = rows.table.take(ByColumns(NAMES).order(rows.table))
     parts = rows.sorted(ByColumns(NAMES), size=0)
@@ -82,7 +82,7 @@ def test_rows_near_in_all_columns_are_near_in_z_order(monkeypatch: pytest.Monkey
     grid = [(x, f"{y:03}") for x in range(32) for y in range(32)]
     random.Random(1).shuffle(grid)
     rows = Rows(list(grid))
-    monkeypatch.setattr(external_sort, "MEMORY", 2_000)
+    monkeypatch.setattr(sort_compact, "MEMORY", 2_000)
     order = ByAll.of(["a", "s"], sample_of(rows.read, len(grid)))
     found = pa.concat_tables(rows.sorted(order))
     assert np.sort(found.column("n").to_numpy()).tolist() == list(range(len(grid)))
@@ -94,7 +94,7 @@ def test_rows_near_in_all_columns_are_near_in_z_order(monkeypatch: pytest.Monkey
 
 
 def test_a_sample_is_spread_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_sort, "SAMPLE_ROWS", 10)
+    monkeypatch.setattr(sort_compact, "SAMPLE_ROWS", 10)
     numbers = sample_of(drawn(100).read, 100).column("n").to_pylist()
     assert numbers == list(range(0, 100, 10))
 
@@ -102,7 +102,7 @@ def test_a_sample_is_spread_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_disk_that_cannot_be_used_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_sort, "MEMORY", 100)
+    monkeypatch.setattr(sort_compact, "MEMORY", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
     with pytest.raises(StorageError, match=r"not there.*TMPDIR"):
         drawn(100).sorted(ByColumns(NAMES))
@@ -111,7 +111,7 @@ def test_a_disk_that_cannot_be_used_is_named(
 def test_a_disk_that_is_full_is_named_even_if_only_closing_a_file_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(external_sort, "MEMORY", 1_000)
+    monkeypatch.setattr(sort_compact, "MEMORY", 1_000)
     full = lambda **_: Path("/dev/full").open("r+b")  # noqa: E731, SIM115  (closed by the sort)
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(StorageError, match="make room"):

@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.paimon.casts.variant_text import variant_text
+from ingestd.paimon.casts.rows_json import variant_text
 
 NAMES = bytes([0x01, 2, 0, 1, 3]) + b"abb"
 """A metadata with the names a and bb."""

@@ -8,7 +8,7 @@ import pytest
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.table.verify.stats import check_stats
+from ingestd.paimon.table.verify.content import check_stats
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 
 

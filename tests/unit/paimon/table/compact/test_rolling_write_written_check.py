@@ -14,9 +14,9 @@ from ingestd.paimon.format import orc
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.table.compact import rolling_write
+from ingestd.paimon.table.compact.rolling_write import ColumnChecksums, is_checked
 from ingestd.paimon.table.compact.table_compact import compact_table
-from ingestd.paimon.table.files import written_check
-from ingestd.paimon.table.files.written_check import ColumnChecksums, is_checked
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table
@@ -67,7 +67,7 @@ def test_a_compaction_that_stores_values_wrong_ends_and_leaves_nothing(
     files = set(Path(table.path, "bucket-0").iterdir())
     # The library's own mistake, not mended by us.
     monkeypatch.setattr(orc, "nulls_pushed_down", lambda array: array)
-    monkeypatch.setattr(written_check, "CHECKS_EVERY_FILE", False)
+    monkeypatch.setattr(rolling_write, "CHECKS_EVERY_FILE", False)
     with pytest.raises(FormatError, match=r"does not read back as it was written, in s\.i\.x"):
         compact_table(table, now_ms=NOW_MS, full=True)
     assert set(Path(table.path, "bucket-0").iterdir()) == files
@@ -80,7 +80,7 @@ def test_a_compaction_that_stores_values_wrong_ends_and_leaves_nothing(
 def test_what_is_read_back_in_production() -> None:
     kinds = {"flat": "STRING", "nested": OUTER}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(written_check, "CHECKS_EVERY_FILE", False)
+        patch.setattr(rolling_write, "CHECKS_EVERY_FILE", False)
         for file_format in ("parquet", "orc", "avro"):
             for name, kind in kinds.items():
                 table = native_table("/w", [("id", "INT"), ("v", kind)], io=MemoryFileIO(),
