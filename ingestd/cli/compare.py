@@ -140,7 +140,8 @@ def compare(
     A row that differs is read again after the pipeline has caught up with the source, and reported
     if it still differs. Nothing is changed on either side.
 
-    Exit code 0 if no row differs, 1 if some do, 3 if the source does not respond.
+    Exit code 0 if no row differs, 1 if some do, 3 if the source does not respond, 4 if the
+    warehouse cannot be read.
 
     **Examples**
 

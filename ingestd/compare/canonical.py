@@ -8,8 +8,8 @@
     ARRAY                        its elements, each written like a cell of a row
 
 A cell of a row is the number of its UTF-8 bytes, a colon and the text, or `-` for null, so that
-rows are equal exactly if their cells are. The hash of a row is the first 60 bits of the MD5 of its
-cells: both PostgreSQL and MySQL compute it.
+rows are equal exactly if their cells are. The hash of a row is the first 60 bits of the SHA-256 of
+its cells: all databases compute it, also those without MD5 (MySQL 9.6, FIPS mode).
 """
 
 import hashlib
@@ -81,13 +81,12 @@ def row_cells(columns: Sequence[Array]) -> Array:
 
 def hash_of(cells: bytes) -> int:
     """Return the hash of a row, or of a key, from its cells."""
-    digest = hashlib.md5(cells, usedforsecurity=False).hexdigest()
-    return int(digest[:HASH_DIGITS], 16)
+    return int(hashlib.sha256(cells).hexdigest()[:HASH_DIGITS], 16)
 
 
 def part_of(key_cells: bytes) -> str:
     """Return the part that a key belongs to if keys have no order."""
-    return hashlib.md5(key_cells, usedforsecurity=False).hexdigest()[:PART_DIGITS]
+    return hashlib.sha256(key_cells).hexdigest()[:PART_DIGITS]
 
 
 def cells_of(texts: Sequence[str | None]) -> bytes:

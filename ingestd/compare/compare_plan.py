@@ -12,6 +12,12 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.predicate import IsNull, Predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
+_OPTIONS_REGARDLESS_OF_SOURCE = (
+    honoured.IGNORE_DELETE,
+    honoured.PARTITION_EXPIRATION,
+    honoured.RECORD_EXPIRE_TIME,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TablePair:
@@ -103,7 +109,7 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
     engine = honoured.MERGE_ENGINE.of(schema.options)
     if engine != "deduplicate":
         return f"merge-engine {engine} does not keep the source's rows"
-    for option in (honoured.IGNORE_DELETE, honoured.PARTITION_EXPIRATION):
+    for option in _OPTIONS_REGARDLESS_OF_SOURCE:
         if option.of(schema.options):
             return f"{option.name} keeps or drops rows regardless of the source"
     if not schema.primary_keys:

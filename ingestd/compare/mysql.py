@@ -126,12 +126,12 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
 
 def hash_sql(texts: Sequence[str]) -> str:
     """See `SqlDialect`. It is null for a row longer than `max_allowed_packet`."""
-    return f"cast(conv(left(md5({_cells(texts)}), {HASH_DIGITS}), 16, 10) AS unsigned)"
+    return f"cast(conv(left(sha2({_cells(texts)}, 256), {HASH_DIGITS}), 16, 10) AS unsigned)"
 
 
 def part_sql(texts: Sequence[str]) -> str:
     """See `SqlDialect`."""
-    return f"left(md5({_cells(texts)}), {PART_DIGITS})"
+    return f"left(sha2({_cells(texts)}, 256), {PART_DIGITS})"
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:

@@ -22,8 +22,14 @@ SETTINGS = (
     "SET TimeZone = 'UTC'",
     "SET DateStyle = 'ISO, YMD'",
     "SET extra_float_digits = 1",
+    "SET enable_seqscan = off",
+    "SET enable_sort = off",
 )
-"""Settings of a session: every statement is a read-only transaction of its own."""
+"""Settings of a session: every statement is a read-only transaction of its own.
+
+A page is read by the index of the primary key. Without the last two, a page of a table whose rows
+are not stored in the order of their keys would read the whole table.
+"""
 ROW_VERSION = "xmin::text"
 RANDOM_ID = "gen_random_uuid()::text"
 _DEFAULT_SCHEMA = "public"
@@ -179,13 +185,12 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
 
 def hash_sql(texts: Sequence[str]) -> str:
     """See `SqlDialect`."""
-    digits = f"substr(md5({_cells(texts)}), 1, {HASH_DIGITS})"
-    return f"('x' || {digits})::bit({HASH_DIGITS * 4})::bigint"
+    return f"('x' || {_digits(texts, HASH_DIGITS)})::bit({HASH_DIGITS * 4})::bigint"
 
 
 def part_sql(texts: Sequence[str]) -> str:
     """See `SqlDialect`."""
-    return f"substr(md5({_cells(texts)}), 1, {PART_DIGITS})"
+    return _digits(texts, PART_DIGITS)
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
@@ -197,6 +202,12 @@ def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -
     """See `SqlDialect`."""
     rows = ", ".join([f"({', '.join(values)})"] * len(keys))
     return f"({', '.join(columns)}) IN ({rows})", [text for key in keys for text in key]
+
+
+def _digits(texts: Sequence[str], count: int) -> str:
+    """Return the SQL of the first hexadecimal digits of the hash of texts."""
+    digest = f"sha256(convert_to({_cells(texts)}, 'UTF8'))"
+    return f"left(encode(substring({digest}, 1, 8), 'hex'), {count})"
 
 
 def _cells(texts: Sequence[str]) -> str:

@@ -82,13 +82,18 @@ class SourceReader:
         self._texts = [column.text_sql for column in pairing.columns]
 
     def pages(self, keys: KeyRange, size: int) -> Iterator[Page]:
-        """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows."""
+        """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows.
+
+        The database reads each row twice: for the bound of its page, and for its hash.
+        """
         low = keys.low
         while True:
             high = self._bound(KeyRange(low, keys.high), size)
             # The last page extends to the end of the range, to include keys that only the lake has.
             bounds = KeyRange(low, high or keys.high)
-            yield Page(bounds, self._digests(bounds))
+            page = Page(bounds, self._digests(bounds))
+            self._throttle.took(2 * page.rows)
+            yield page
             if high is None:
                 return
             low = high
@@ -137,9 +142,7 @@ class SourceReader:
             raise UnsupportedError(
                 f"{self._table} has rows longer than max_allowed_packet of the server"
             )
-        digests = {str(part): (int(count), int(total)) for part, count, total, _ in results}
-        self._throttle.took(sum(count for count, _ in digests.values()))
-        return digests
+        return {str(part): (int(count), int(total)) for part, count, total, _ in results}
 
     def _hashed(self, keys: KeyRange) -> tuple[str, list[str]]:
         """Return the SQL of the keys, parts and hashes of a range of rows, and its parameters."""

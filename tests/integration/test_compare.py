@@ -19,6 +19,7 @@ from ingestd.compare.canonical import canonical_texts
 from ingestd.compare.column_pairs import DatabaseTable
 from ingestd.compare.drivers import Connection, connect
 from ingestd.compare.source_table import read_source_table
+from ingestd.compare.throttle import Throttle
 from ingestd.errors import SourceError
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.progress import (
@@ -29,7 +30,7 @@ from ingestd.ingest.tables.progress import (
 )
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn, SetOption
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -401,13 +402,56 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
 ) -> None:
     lake.orders.delete([order(3)])
     file = tmp_path / "progress"
-    whole = compared(capsys, lake, server, "--progress-file", str(file), code=1)
+    words = ("--page-rows", "200", "--progress-file", str(file))
+    ranges = check_resumption(file, lambda: compared(capsys, lake, server, *words, code=1))
+    assert ranges == 6
+
+
+def check_resumption(file: Path, run: Callable[[], object]) -> int:
+    """Interrupt a comparison of two tables after each line of its progress file.
+
+    Each resumed one must have the result and the file of the first. Returns the number of ranges.
+    """
+    whole = run()
     lines = file.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 19  # the header, 9 and 7 pages, and two results
-    for kept in range(0, len(lines), 4):
-        file.write_bytes(b"".join(lines[:kept]) + lines[kept][:-5])
-        assert compared(capsys, lake, server, "--progress-file", str(file), code=1) == whole
+    for kept, line in enumerate(lines):
+        file.write_bytes(b"".join(lines[:kept]) + line[: len(line) // 2])
+        assert run() == whole
         assert file.read_bytes().splitlines(keepends=True) == lines
+    return len(lines) - 3  # the header and two results
+
+
+def test_the_database_reads_no_more_rows_than_the_rate(
+    lake: Lake, server: PostgresServer, client: PostgresClient, capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    lake.orders.delete([order(3)])
+    lake.branches.delete([branch(7)])
+    time = Time()
+    monkeypatch.setattr(pipeline_compare, "Throttle", lambda rate: Throttle(rate, time, time.sleep))
+    began = time.now
+    compared(capsys, lake, server, "--rows-per-second", "100", code=1)
+    client.run("SELECT pg_stat_force_next_flush()")
+    [[read]] = client.run(ROWS_READ)
+    assert 2 * (2 * ROWS + 101) < int(read) <= 100 * (time.now - began + 1)
+
+
+class Time:
+    """A clock that only the waits of a throttle move."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+ROWS_READ = """
+SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = 'shop')
+  + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = 'shop')
+"""
 
 
 def test_the_limit_ends_a_table_and_hints_name_the_rows(
@@ -470,6 +514,20 @@ def test_rows_that_are_kept_after_their_deletion_are_not_compared(
     orders.write([kept[2], order(5) | {"gone_at": datetime(2026, 2, 1, tzinfo=UTC)}])
     [difference] = compared(capsys, lake, server, code=1)["ods.orders"]["differences"]
     assert (difference["kind"], difference["key"]) == ("missing", {"id": "15"})
+
+
+def test_tables_whose_options_keep_or_drop_rows_are_named(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
+    pairs = ("orders=shop.orders", "branches=shop.branches")
+    expiry = {"record-level.time-field": "at", "record-level.expire-time": "1 d"}
+    for table, options in ((lake.orders, expiry), (lake.branches, {"ignore-delete": "true"})):
+        alter(table.files, *(SetOption(name, value) for name, value in options.items()))
+    done = run_command(capsys, *words, *pairs)
+    for option in ("record-level.expire-time", "ignore-delete"):
+        assert f"{option} keeps or drops rows regardless of the source" in done.err, done
+    assert done.code == 2
 
 
 def test_the_result_is_a_file_for_the_textfile_collector(

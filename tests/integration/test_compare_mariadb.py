@@ -16,14 +16,16 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
+from ingestd.compare import pipeline_compare
 from ingestd.compare.canonical import canonical_texts
 from ingestd.compare.dialect import Connection
 from ingestd.compare.drivers import connect
 from ingestd.compare.source_table import read_source_table
+from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from tests.integration.test_compare import CONFIG, arrow_values, record
+from tests.integration.test_compare import CONFIG, Time, arrow_values, check_resumption, record
 from tests.support.command_line import run_command
 from tests.support.mariadb_server import MariaDbServer, insert
 from tests.support.postgres_server import is_supported
@@ -319,6 +321,32 @@ def test_a_changed_a_deleted_and_an_added_row_are_found_by_key(
     condition = json.loads(data)["additional-conditions"][0]["filter"]
     rows = server.run(f"SELECT region, n FROM shop.`odd %s` WHERE {condition} ORDER BY n")
     assert rows == [("b%", 5), ("b%", 11)]
+
+
+def test_an_interrupted_comparison_goes_on_where_it_was(
+    lake: Lake, server: MariaDbServer, tmp_path: Path, capsys: Capture
+) -> None:
+    lake.orders.delete([order(3)])
+    lake.odd.delete([named(11)])
+    file = tmp_path / "progress"
+    words = ("--page-rows", "120", "--progress-file", str(file))
+    ranges = check_resumption(file, lambda: compared(capsys, lake, server, *words, code=1))
+    assert ranges == 6
+
+
+def test_the_database_reads_no_more_rows_than_the_rate(
+    lake: Lake, server: MariaDbServer, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.orders.delete([order(3)])
+    lake.odd.delete([named(11)])
+    time = Time()
+    monkeypatch.setattr(pipeline_compare, "Throttle", lambda rate: Throttle(rate, time, time.sleep))
+    server.run("SET GLOBAL userstat = 1", "FLUSH TABLE_STATISTICS")
+    compared(capsys, lake, server, "--rows-per-second", "100", code=1)
+    [(read,)] = server.run(
+        "SELECT sum(rows_read) FROM information_schema.table_statistics WHERE table_schema = 'shop'"
+    )
+    assert 4 * ROWS < read <= 100 * (time.now + 1)
 
 
 def test_a_page_reads_as_many_rows_as_it_has(

@@ -13,7 +13,8 @@ from tests.support.postgres_client import PostgresClient, SqlError
 from tests.support.postgres_server import PostgresServer
 
 SCHEMA = "bank"
-_KEYS = 120
+KEYS = 120
+"""The keys of `accounts` that the load changes; the rows of the next ten stay as they are."""
 _PAUSE = 0.004
 # What workers may meet while others work: a row that is there already, a deadlock, a column or
 # table that was renamed a moment ago.
@@ -44,7 +45,7 @@ CREATE TABLE readings_old PARTITION OF readings FOR VALUES FROM (MINVALUE) TO ('
 CREATE TABLE readings_new PARTITION OF readings FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
 INSERT INTO accounts SELECT i, 'owner ' || i, 100, date '2020-01-01' + i, ARRAY['a', NULL, 'ü'],
   now(), jsonb_build_object('i', i), 'so so', i / 7.0, i % 2 = 0, '01:02:03.000004', 'old', 'gone'
-  FROM generate_series(1, {_KEYS}) i;
+  FROM generate_series(1, {KEYS + 10}) i;
 INSERT INTO branches SELECT lpad(i::text, 4, '0'), 'r' || i % 3, 0, i / 7.0, ARRAY[i, i + 1]
   FROM generate_series(1, 12) i;
 """
@@ -88,6 +89,11 @@ class Load:
         """Let every worker end its statement."""
         self._workers.stop()
 
+    @property
+    def transactions(self) -> int:
+        """The statements that succeeded."""
+        return self.outcomes.total()
+
     def _work(self, seed: str) -> None:
         dice = random.Random(seed)
         with self._server.connect() as client:
@@ -109,7 +115,7 @@ class Load:
 
 
 def _transfer(dice: random.Random) -> str:
-    one, other = sorted((dice.randint(1, _KEYS), dice.randint(1, _KEYS)))
+    one, other = sorted((dice.randint(1, KEYS), dice.randint(1, KEYS)))
     cents = dice.randint(-99999, 99999)
     return (
         f"BEGIN; UPDATE accounts SET balance = balance - {cents}.25, updated = clock_timestamp()"
@@ -122,21 +128,21 @@ def _transfer(dice: random.Random) -> str:
 
 def _rolled_back(dice: random.Random) -> str:
     return (
-        f"BEGIN; DELETE FROM accounts WHERE id = {dice.randint(1, _KEYS)}; SAVEPOINT half;"
+        f"BEGIN; DELETE FROM accounts WHERE id = {dice.randint(1, KEYS)}; SAVEPOINT half;"
         " DELETE FROM branches; ROLLBACK TO half; DELETE FROM staging; ROLLBACK"
     )
 
 
 def _account(dice: random.Random) -> str:
-    key = dice.randint(1, _KEYS)
+    key = dice.randint(1, KEYS)
     return dice.choice(
         [
             f"DELETE FROM accounts WHERE id = {key}",
             f"INSERT INTO accounts (id, owner, balance) VALUES ({key}, 'again', 0)",
             f"BEGIN; DELETE FROM accounts WHERE id = {key}; INSERT INTO accounts (id, owner,"
             f" balance, opened) VALUES ({key}, 'reopened', -1, '0044-03-15'); COMMIT",
-            f"UPDATE accounts SET id = id + {_KEYS * 10} WHERE id = {key}",
-            f"UPDATE accounts SET id = {key} WHERE id = {key + _KEYS * 10}",
+            f"UPDATE accounts SET id = id + {KEYS * 10} WHERE id = {key}",
+            f"UPDATE accounts SET id = {key} WHERE id = {key + KEYS * 10}",
             f"BEGIN; UPDATE accounts SET id = -id WHERE id = {key}; UPDATE accounts SET id = -id,"
             f" owner = 'there and back' WHERE id = -{key}; COMMIT",
             f"UPDATE accounts SET doc = NULL, flags = NULL, feeling = NULL WHERE id = {key}",

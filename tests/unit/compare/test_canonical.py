@@ -20,8 +20,8 @@ def test_rows_have_the_same_cells_exactly_if_they_are_equal(one: tuple, other: t
     assert cells[0].encode() == cells_of(one)
 
 
-def test_a_hash_is_the_first_digits_of_md5() -> None:
-    assert hash_of(b"abc") == 0x900150983CD24FB
+def test_a_hash_is_the_first_digits_of_sha_256() -> None:
+    assert hash_of(b"abc") == 0xBA7816BF8F01CFE
 
 
 def shown(values: list, arrow_type: pa.DataType, text: str | dict) -> list[str | None]:
