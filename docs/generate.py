@@ -1,9 +1,10 @@
 """Writes the generated parts of the documentation: `python -m docs.generate [--check]`.
 
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
-from the collectors, the chart's README from its values, table-options.md from the declarations of
-table options, compatibility.md from what the tests found, the pictures of architecture.md from the
-import contracts. With --check nothing is written and stale pages are named, exit status 1.
+from the collectors, the chart's README from its values, library.md from docstrings,
+table-options.md from the declarations of table options, compatibility.md from what the tests
+found, the pictures of architecture.md from the import contracts. With --check nothing is written
+and stale pages are named, exit status 1.
 """
 
 import ast
@@ -16,6 +17,7 @@ from docs.cdc_formats_page import cdc_formats_page
 from docs.chart_page import chart_page
 from docs.compatibility_page import read_table, written_table
 from docs.configuration_page import configuration_page
+from docs.library_page import library_page
 from docs.metrics_page import metrics_page
 from docs.table_options_page import table_options_page
 
@@ -80,6 +82,7 @@ def pages() -> dict[Path, str]:
         DOCS / "record-path.svg": record_picture(),
         DOCS / "modules.md": modules_page(),
         DOCS / "configuration.md": configuration_page(),
+        DOCS / "library.md": library_page(),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "table-options.md": table_options_page(),
         DOCS / "cdc-formats.md": cdc_formats_page(),

@@ -20,6 +20,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
         "docs/table-options.md",
         "docs/cdc-formats.md",
         "docs/migration.md",
+        "docs/library.md",
         "docs/compatibility.md",
         "docs/iceberg.md",
     ),

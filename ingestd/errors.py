@@ -2,6 +2,7 @@
 
     IngestdError                    exit 1
     ├── ConfigError                 exit 2   stop before anything starts
+    │   ├── ArgumentError           exit 2   an argument of the library; also a ValueError
     │   ├── SparkMasterError        exit 2   the Spark master does not accept the pipeline
     │   └── SparkSettingError       exit 2   Spark does not start with its settings
     ├── RetryableError                       restart the query with backoff, within a budget
@@ -51,6 +52,10 @@ class ConfigError(IngestdError):
     """The configuration or the command line cannot be used as given."""
 
     exit_code = 2
+
+
+class ArgumentError(ConfigError, ValueError):
+    """An argument of `ingestd.paimon` cannot be used as given."""
 
 
 class SparkMasterError(ConfigError):

@@ -5,7 +5,7 @@
     orders = paimon.open("warehouse/shop.orders")
     orders.to_arrow(columns=["id", "amount"], where="amount > 10")
     orders.scan(snapshot=3).to_polars()
-    orders.write([{"id": 1, "amount": 12}])
+    orders.write([{"id": 1, "status": "new", "amount": 12}])
 
 The names in `__all__` are the stable interface; the packages below are its implementation. Each
 name is loaded at its first use, so that processes of the daemon, which import single packages, do
@@ -17,23 +17,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ingestd.paimon.library.open_table import Table as Table
-    from ingestd.paimon.library.scan import ChangeSelection as ChangeSelection
-    from ingestd.paimon.library.scan import KeySelection as KeySelection
     from ingestd.paimon.library.scan import Scan as Scan
-    from ingestd.paimon.library.scan import Selection as Selection
     from ingestd.paimon.library.warehouse import Warehouse as Warehouse
+    from ingestd.paimon.library.warehouse import create_table as create
     from ingestd.paimon.library.warehouse import open_table as open
     from ingestd.paimon.library.warehouse import open_warehouse as open_warehouse
     from ingestd.paimon.library.writer import Writer as Writer
 else:
     _HOMES = {
-        "ChangeSelection": "scan.ChangeSelection",
-        "KeySelection": "scan.KeySelection",
         "Scan": "scan.Scan",
-        "Selection": "scan.Selection",
         "Table": "open_table.Table",
         "Warehouse": "warehouse.Warehouse",
         "Writer": "writer.Writer",
+        "create": "warehouse.create_table",
         "open": "warehouse.open_table",
         "open_warehouse": "warehouse.open_warehouse",
     }
@@ -44,15 +40,16 @@ else:
         module, _, inside = _HOMES[name].partition(".")
         return getattr(importlib.import_module(f"ingestd.paimon.library.{module}"), inside)
 
+    def __dir__() -> list[str]:
+        return [*_HOMES]
+
 
 __all__ = (
-    "ChangeSelection",
-    "KeySelection",
     "Scan",
-    "Selection",
     "Table",
     "Warehouse",
     "Writer",
+    "create",
     "open",
     "open_warehouse",
 )

@@ -45,6 +45,9 @@ SHOWN_BY = {
     ("docs/iceberg.md", "from pyiceberg"): f"{ICEBERG}the_program_of_the_page_reads_the_table",
     ("docs/iceberg.md", "-- spark-sql"): f"{ICEBERG}spark_reads_the_tables_as_the_page_says",
     ("docs/iceberg.md", "-- duckdb"): f"{ICEBERG}duckdb_reads_the_table_as_the_page_says",
+    ("docs/library.md", ">>> import"): (
+        "tests/docs/test_library_page.py::test_the_examples_of_the_page_give_what_it_shows"
+    ),
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
     ("docs/compare.md", "ingestd compare"): (

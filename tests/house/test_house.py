@@ -100,9 +100,10 @@ def test_the_door_of_the_library_only_names_what_lives_elsewhere() -> None:
         if isinstance(line, ast.ImportFrom)
         for alias in line.names
     }
-    homes, getter = typed.orelse
+    homes, getter, lister = typed.orelse
     assert isinstance(homes, ast.Assign)
     assert isinstance(getter, ast.FunctionDef)
+    assert isinstance(lister, ast.FunctionDef)
     below = "ingestd.paimon.library."
     found = {name: below + home for name, home in ast.literal_eval(homes.value).items()}
     assert found == shown

@@ -31,8 +31,8 @@ _RESERVED = {
 }
 
 
-class TableNotFoundError(ConfigError):
-    """The catalog does not have the table, or its database."""
+class TableNotFoundError(ConfigError, FileNotFoundError):
+    """The catalog does not have the table, or its database; also a FileNotFoundError."""
 
 
 class TableExistsError(ConfigError):

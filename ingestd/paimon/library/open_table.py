@@ -1,15 +1,17 @@
 """An open table: its metadata, rows, changes, and writers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from datetime import UTC, datetime
+from html import escape
+from textwrap import shorten
+from typing import Any
 
 import pyarrow as pa
 
+from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.library.scan import (
-    ChangeSelection,
-    KeySelection,
     Scan,
     Selection,
     scan_changes,
@@ -26,14 +28,21 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     snapshot_ids,
 )
 from ingestd.paimon.table.metadata.time_travel import tag_names
+from ingestd.wording import counted
+
+_WIDTH = 100
+"""Maximum number of characters of a text in the representation of a table."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """A table of a warehouse, with the schema that it had when it was opened.
 
-    The rows to read are selected by the keywords of `Selection`: `columns`, `where`, and one of
-    `snapshot`, `tag`, `as_of`, `between`. The order of rows is not defined.
+    The rows to read are selected by keywords: `columns`, names in the requested order; `where`, a
+    condition such as ``"status = 'open' AND amount > 10"``; and a point in time by one of
+    `snapshot`, an id, `tag`, a name, `as_of`, a timestamp (UTC without a time zone), or `between`,
+    two snapshot ids: the rows added after the first that still exist in the second. The order of
+    rows is not defined.
     """
 
     files: FileStoreTable
@@ -77,54 +86,206 @@ class Table:
         """Return the names of all tags, sorted."""
         return tag_names(self.files.io, self.files.paths)
 
-    def scan(self, **how: Unpack[Selection]) -> Scan:
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> Scan:
         """Return a scan of the selected rows, which reads them on demand.
 
-        Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
+        Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
         snapshot, an invalid condition, or several points in time.
         """
+        how = Selection(
+            columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
+        )
         return scan_rows(self.files, how)
 
-    def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
+    def changes(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> Scan:
         """Return a scan of the selected changes, which reads them in commit order on demand.
 
-        Raises ConfigError for an unknown column or an invalid condition.
+        The result begins with two additional columns: `_snapshot`, an id, and `rowkind` (+I, -U,
+        +U, -D). `between` are two snapshot ids: the changes after the first, up to and including
+        the second.
+
+        Raises ArgumentError for an unknown column or an invalid condition.
         """
+        how = Selection(columns=columns, where=where, between=between)
         return scan_changes(self.files, how)
 
-    def get(self, keys: RowData, **how: Unpack[KeySelection]) -> pa.Table:
+    def get(
+        self,
+        keys: RowData,
+        *,
+        columns: Sequence[str] | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+    ) -> pa.Table:
         """Return the rows with the given primary keys as an Arrow table, in no defined order.
 
         `keys` has the primary key columns; keys without a row are left out. Only files that may
-        contain one of the keys are opened. Raises ConfigError for a table without a primary key,
+        contain one of the keys are opened. Raises ArgumentError for a table without a primary key,
         for invalid keys, and for an unknown column, tag or snapshot; and the errors of `Scan`.
         """
+        how = Selection(columns=columns, snapshot=snapshot, tag=tag, as_of=as_of)
         return scan_keys(self.files, arrow_keys(self.files, keys), how).to_arrow()
 
-    def to_arrow(self, **how: Unpack[Selection]) -> pa.Table:
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> pa.Table:
         """Return the selected rows as an Arrow table. Raises the errors of `scan` and `Scan`."""
-        return self.scan(**how).to_arrow()
+        return self.scan(
+            columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
+        ).to_arrow()
 
-    def to_pandas(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
+    def to_pandas(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a `pandas.DataFrame`.
 
         Raises the errors of `scan` and `Scan`.
         """
-        return self.scan(**how).to_pandas()
+        return self.scan(
+            columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
+        ).to_pandas()
 
-    def to_polars(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
+    def to_polars(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a `polars.DataFrame`.
 
         Raises the errors of `scan` and `Scan`.
         """
-        return self.scan(**how).to_polars()
+        return self.scan(
+            columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
+        ).to_polars()
 
-    def to_duckdb(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
+    def to_duckdb(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        as_of: str | datetime | None = None,
+        between: tuple[int, int] | None = None,
+    ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a relation of DuckDB's default connection.
 
         Raises the errors of `scan` and `Scan`.
         """
-        return self.scan(**how).to_duckdb()
+        return self.scan(
+            columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
+        ).to_duckdb()
+
+    def count(self, *, where: str | None = None) -> int:
+        """Return the number of rows that match a condition, or of all rows.
+
+        Only the primary key, or one column, and the columns of the condition are read. Raises the
+        errors of `scan` and `Scan`.
+        """
+        read = self.primary_keys or self.files.schema.field_names[:1]
+        return sum(batch.num_rows for batch in self.scan(columns=read, where=where).batches())
+
+    def head(self, rows: int = 5) -> pa.Table:
+        """Return at most `rows` of the rows as an Arrow table; reading stops when there are enough.
+
+        Raises ArgumentError for a negative number, and the errors of `Scan`.
+        """
+        if rows < 0:
+            raise ArgumentError(f"rows={rows}: a number of rows is not negative")
+        scan = self.scan()
+        batches: list[pa.RecordBatch] = []
+        missing = rows
+        for batch in scan.batches():
+            batches.append(batch[:missing])
+            missing -= len(batches[-1])
+            if missing <= 0:
+                break
+        return pa.Table.from_batches(batches, schema=scan.schema)
+
+    def history(self) -> pa.Table:
+        """Return the snapshots that have not expired as an Arrow table, oldest first.
+
+        `changed` and `total` are numbers of records before they are merged by key.
+        """
+        snapshots = self.snapshots()
+        times = pa.array([snapshot.time_millis for snapshot in snapshots], pa.int64())
+        return pa.table(
+            {
+                "snapshot": pa.array([snapshot.id for snapshot in snapshots], pa.int64()),
+                "committed": times.cast(pa.timestamp("ms", "UTC")),
+                "kind": pa.array(
+                    [str(snapshot.commit_kind) for snapshot in snapshots], pa.string()
+                ),
+                "schema": pa.array([snapshot.schema_id for snapshot in snapshots], pa.int64()),
+                "changed": pa.array(
+                    [snapshot.delta_record_count for snapshot in snapshots], pa.int64()
+                ),
+                "total": pa.array(
+                    [snapshot.total_record_count for snapshot in snapshots], pa.int64()
+                ),
+            }
+        )
+
+    def __repr__(self) -> str:
+        """Return the table in six lines: name, keys, columns, options and newest snapshot."""
+        return "\n".join(f"{title:<15}{text}" for title, text in self._summary())
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML, for notebooks."""
+        rows = "".join(
+            f"<tr><th>{escape(title)}</th><td>{escape(text)}</td></tr>"
+            for title, text in self._summary()
+        )
+        return f"<table>{rows}</table>"
+
+    def _summary(self) -> list[tuple[str, str]]:
+        newest = self.snapshot()
+        columns = [f"{field.name} {field.type}" for field in self.files.schema.fields]
+        options = [f"{name}={value}" for name, value in sorted(self.options.items())]
+        lines = [
+            ("Paimon table", self.name),
+            ("primary key", ", ".join(self.primary_keys) or "none (append table)"),
+            ("partitioned by", ", ".join(self.partition_keys) or "none"),
+            (counted(len(columns), "column"), ", ".join(columns)),
+            ("options", ", ".join(options) or "none"),
+            ("snapshot", "none" if newest is None else _snapshot_text(newest)),
+        ]
+        return [(title, shorten(text, _WIDTH, placeholder=" ...")) for title, text in lines]
 
     def writer(
         self, *, overwrite: bool = False, user: str | None = None, identifier: int | None = None
@@ -138,13 +299,14 @@ class Table:
         """
         return Writer(self.files, overwrite=overwrite, user=user, identifier=identifier)
 
-    def write(self, rows: RowData) -> Snapshot | None:
+    def write(self, rows: RowData, *, partial: bool = False) -> Snapshot | None:
         """Write rows, commit them, and return the snapshot; None if there are no rows.
 
-        Raises the errors of `Writer`.
+        `partial` allows rows that lack columns, as `Writer.write` describes. Raises the errors of
+        `Writer`.
         """
         with self.writer() as writer:
-            writer.write(rows)
+            writer.write(rows, partial=partial)
         return writer.snapshot
 
     def delete(self, rows: RowData) -> Snapshot | None:
@@ -155,3 +317,8 @@ class Table:
         with self.writer() as writer:
             writer.delete(rows)
         return writer.snapshot
+
+
+def _snapshot_text(snapshot: Snapshot) -> str:
+    moment = datetime.fromtimestamp(snapshot.time_millis / 1000, UTC)
+    return f"{snapshot.id}, committed {moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
-from typing import Any, TypedDict
+from typing import Any
 
 import pyarrow as pa
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError, ConfigError
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
@@ -30,45 +30,28 @@ from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
 
 _MILLIS = 1000
-_TIMES = ("snapshot", "tag", "as_of", "between")
 
 
-class KeySelection(TypedDict, total=False):
-    """Selection of columns and a point in time; by default all columns of the newest snapshot.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The arguments by which the methods of `Table` select rows, columns and a point in time.
 
-    `columns`: names, in the requested order. At most one of: `snapshot`, an id; `tag`, a name;
-    `as_of`, a timestamp (UTC without a time zone).
+    `columns`: names, in the requested order (None: all). `where`: a condition. At most one of
+    `snapshot`, `tag`, `as_of` and `between` is not None.
     """
 
-    columns: Sequence[str]
-    snapshot: int
-    tag: str
-    as_of: str | datetime
+    columns: Sequence[str] | None = None
+    where: str | None = None
+    snapshot: int | None = None
+    tag: str | None = None
+    as_of: str | datetime | None = None
+    between: tuple[int, int] | None = None
 
-
-class Selection(KeySelection, total=False):
-    """Selection of rows and columns; by default everything as of the newest snapshot.
-
-    `columns` and the point in time are those of `KeySelection`. `where`: a condition, such as
-    ``"status = 'open' AND amount > 10"``. Instead of a point in time, `between`, two snapshot ids:
-    the rows added after the first snapshot that still exist in the second.
-    """
-
-    where: str
-    between: tuple[int, int]
-
-
-class ChangeSelection(TypedDict, total=False):
-    """Selection of changes: `columns` and `where` as in `Selection`.
-
-    The result begins with two additional columns: `_snapshot`, an id, and `rowkind` (+I, -U, +U,
-    -D). `between` are two snapshot ids: the changes after the first, up to and including the
-    second.
-    """
-
-    columns: Sequence[str]
-    where: str
-    between: tuple[int, int]
+    def __post_init__(self) -> None:
+        times = ("snapshot", "tag", "as_of", "between")
+        given = [name for name in times if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ArgumentError(f"{' and '.join(given)} each name a point in time: give one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +77,7 @@ class Scan:
     def to_pandas(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return all rows as a `pandas.DataFrame`.
 
-        Raises ConfigError if pandas is not installed.
+        Raises ConfigError, which names the extra to install, if pandas is missing.
         """
         optional_package("pandas")
         return self.to_arrow().to_pandas()
@@ -123,12 +106,11 @@ class Scan:
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected rows; without a point in time, the table's scan options apply.
 
-    Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, an invalid condition, or several points in time.
+    Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
+    snapshot, or an invalid condition.
     """
-    _refuse_several_times(how)
-    if "between" in how:
-        after, last = _range(how["between"])
+    if how.between is not None:
+        after, last = _range(how.between)
         reader = _reader(table, how)
         return _scan(reader.row_fields(), lambda: iter_changed(reader, after + 1, last))
     target = _target(table, how)
@@ -144,43 +126,36 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     return _scan(reader.row_fields(), lambda: reader.rows(snapshot) if snapshot else iter(none))
 
 
-def scan_keys(table: FileStoreTable, keys: pa.Table, how: KeySelection) -> Scan:
+def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:
     """Return a scan of the rows with the given primary keys, as of the selected point in time.
 
-    Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, several points in time, or a table whose scan options select changes.
+    Raises ArgumentError for an unknown column, tag or snapshot, or a timestamp before the first
+    snapshot; ConfigError for a table whose scan options select changes.
     """
-    _refuse_several_times(how)
-    reader = PointReader.of(table, _target(table, how), keys, how.get("columns"))
+    reader = PointReader.of(table, _target(table, how), keys, how.columns)
     return _scan(reader.fields(), reader.rows)
 
 
-def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
+def scan_changes(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected changes, in commit order.
 
-    Raises ConfigError for an unknown column or an invalid condition.
+    Raises ArgumentError for an unknown column or an invalid condition.
     """
-    after, last = _range(how["between"]) if "between" in how else (None, None)
+    after, last = _range(how.between) if how.between is not None else (None, None)
     first = None if after is None else after + 1
     changes = partial(iter_changelog, table, first, last)
     return _matching_scan(table, change_fields(table), how, changes)
 
 
-def _refuse_several_times(how: KeySelection) -> None:
-    named_times = [name for name in _TIMES if name in how]
-    if len(named_times) > 1:
-        raise ConfigError(f"{' and '.join(named_times)} each name a point in time: give one")
-
-
 def _matching_scan(
     table: FileStoreTable,
     fields: Sequence[DataField],
-    how: Selection | ChangeSelection,
+    how: Selection,
     read_parts: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
     """Return a scan of the rows of `read_parts` that match `where`, with the requested columns."""
-    predicate = _predicate(how.get("where"), fields)
-    shown = _shown(table, fields, how.get("columns"))
+    predicate = _predicate(how.where, fields)
+    shown = _shown(table, fields, how.columns)
     types = {field.name: field.type for field in fields}
     names = [field.name for field in shown]
 
@@ -196,8 +171,8 @@ def _scan(fields: Sequence[DataField], parts: Callable[[], Iterator[pa.Table]]) 
 
 
 def _reader(table: FileStoreTable, how: Selection) -> TableReader:
-    predicate = _predicate(how.get("where"), table.schema.fields)
-    reader = TableReader(table, how.get("columns"), predicate)
+    predicate = _predicate(how.where, table.schema.fields)
+    reader = TableReader(table, how.columns, predicate)
     reader.fields()
     return reader
 
@@ -206,18 +181,18 @@ def _predicate(where: str | None, fields: Sequence[DataField]) -> Predicate | No
     return None if where is None else parse_predicate(where, fields)
 
 
-def _target(table: FileStoreTable, how: KeySelection) -> ScanTarget:
+def _target(table: FileStoreTable, how: Selection) -> ScanTarget:
     snapshot = _snapshot(table, how)
     return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
 
 
-def _snapshot(table: FileStoreTable, how: KeySelection) -> Snapshot | None:
-    if "snapshot" in how:
-        return requested_snapshot(table.io, table.paths, how["snapshot"])
-    if "tag" in how:
-        return tagged_snapshot(table, how["tag"])
-    if "as_of" in how:
-        return snapshot_as_of(table, _millis(how["as_of"]))
+def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
+    if how.snapshot is not None:
+        return requested_snapshot(table.io, table.paths, how.snapshot)
+    if how.tag is not None:
+        return tagged_snapshot(table, how.tag)
+    if how.as_of is not None:
+        return snapshot_as_of(table, _millis(how.as_of))
     return None
 
 
@@ -231,7 +206,7 @@ def _millis(moment: str | datetime) -> int:
 def _range(between: tuple[int, int]) -> tuple[int, int]:
     after, last = between
     if not 0 <= after <= last:
-        raise ConfigError(f"between={between}: write (AFTER, UNTIL), two snapshot ids in order")
+        raise ArgumentError(f"between={between}: write (AFTER, UNTIL), two snapshot ids in order")
     return after, last
 
 
@@ -252,4 +227,6 @@ def optional_package(name: str) -> Any:  # noqa: ANN401  (a package that need no
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ConfigError(f"{name} is not installed: `pip install {name}`") from error
+        raise ConfigError(
+            f"{name} is not installed: `pip install 'ingestd-paimon[{name}]'`"
+        ) from error

@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.spec.arrow import ArrowField
+from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 RowData: TypeAlias = Any
@@ -17,44 +18,68 @@ Objects with `__arrow_c_stream__`, the Arrow PyCapsule interface, are accepted a
 """
 
 
-def arrow_rows(table: FileStoreTable, data: RowData) -> pa.Table:
+def arrow_rows(table: FileStoreTable, data: RowData, *, partial: bool = False) -> pa.Table:
     """Return the rows with all columns of the table, in the types of the table.
 
-    Columns that the rows do not have are null. Raises ConfigError for an unknown column, an invalid
-    value, or an argument of another type.
+    Columns that the rows do not have are null. Raises ArgumentError for an unknown column, an
+    invalid value, an argument of another type, and without `partial` for a row that lacks a column
+    whose older value it would replace.
     """
     wanted = columns_schema(table.schema.fields)
     rows = _as_arrow(data, wanted)
     unknown = [name for name in rows.column_names if name not in wanted.names]
     if unknown:
-        raise ConfigError(
+        raise ArgumentError(
             f"table {table.name} has no column {', '.join(unknown)}; its columns are "
             f"{', '.join(wanted.names)}"
         )
+    if not partial and rows.num_rows:
+        _refuse_partial(table, rows, data)
     columns = [_column(table, rows, field) for field in wanted]
     return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _refuse_partial(table: FileStoreTable, rows: pa.Table, data: RowData) -> None:
+    schema = table.schema
+    if not schema.primary_keys:
+        return
+    somewhere = set(rows.column_names)
+    everywhere = somewhere.intersection(*data) if isinstance(data, Sequence) else somewhere
+    rules = merge_rules(schema)
+    skipped = [group for group in rules.groups if somewhere.isdisjoint(group.sequence)]
+    kept = {name for group in skipped for name in (*group.sequence, *group.columns)}
+    missing = [
+        name
+        for name in schema.field_names
+        if name not in everywhere and name not in kept and not rules.keeps_older(name)
+    ]
+    if missing:
+        raise ArgumentError(
+            f"table {table.name}: the rows lack the column {', '.join(missing)}, whose value in "
+            "older rows of their keys would be lost; add it, or write null with partial=True"
+        )
 
 
 def arrow_keys(table: FileStoreTable, data: RowData) -> pa.Table:
     """Return primary keys in the types of the table.
 
-    Raises ConfigError for a table without a primary key, for keys that lack one of its columns or
+    Raises ArgumentError for a table without a primary key, for keys that lack one of its columns or
     have others, and for an invalid or a null value.
     """
     schema = table.schema
     if not schema.primary_keys:
-        raise ConfigError(f"table {table.name} has no primary key: select rows by a condition")
+        raise ArgumentError(f"table {table.name} has no primary key: select rows by a condition")
     wanted = columns_schema(schema.select(schema.primary_keys))
     keys = _as_arrow(data, wanted)
     if keys.num_rows and set(keys.column_names) != set(schema.primary_keys):
-        raise ConfigError(
+        raise ArgumentError(
             f"table {table.name}: a key has the columns {', '.join(schema.primary_keys)}, and "
             f"these have {', '.join(keys.column_names)}"
         )
     columns = [_column(table, keys, field) for field in wanted]
     for field, column in zip(wanted, columns, strict=True):
         if column.null_count:
-            raise ConfigError(f"table {table.name}: key column {field.name} is null in a key")
+            raise ArgumentError(f"table {table.name}: key column {field.name} is null in a key")
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
@@ -72,7 +97,7 @@ def _as_arrow(data: RowData, wanted: pa.Schema) -> pa.Table:
         return pa.RecordBatchReader.from_stream(data).read_all()
     if type(data).__module__.partition(".")[0] == "pandas":
         return pa.Table.from_pandas(data, preserve_index=False)
-    raise ConfigError(
+    raise ArgumentError(
         f"rows cannot be read from {type(data).__name__}; give an Arrow table, a data frame, or "
         "dictionaries"
     )
@@ -87,13 +112,13 @@ def _of_rows(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
             {name: pa.array([row.get(name) for row in rows], known.get(name)) for name in names}
         )
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ConfigError(f"the rows do not fit the columns of the table: {error}") from error
+        raise ArgumentError(f"the rows do not fit the columns of the table: {error}") from error
 
 
 def _items(row: object) -> Mapping[str, object]:
     if isinstance(row, Mapping):
         return row
-    raise ConfigError(f"a row is a dictionary of column and value, not {type(row).__name__}")
+    raise ArgumentError(f"a row is a dictionary of column and value, not {type(row).__name__}")
 
 
 def _column(table: FileStoreTable, rows: pa.Table, field: ArrowField) -> Any:  # noqa: ANN401  (a ChunkedArray)
@@ -102,7 +127,7 @@ def _column(table: FileStoreTable, rows: pa.Table, field: ArrowField) -> Any:  #
     try:
         return rows.column(field.name).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ConfigError(
+        raise ArgumentError(
             f"table {table.name}: column {field.name} is {field.type}, and the rows have "
             f"{rows.column(field.name).type}: {error}"
         ) from error

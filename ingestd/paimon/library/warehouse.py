@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.arrow import from_arrow_type
@@ -20,7 +20,6 @@ from ingestd.paimon.table.system.system_tables import split_name
 
 _MILLIS = 1000
 _DATABASE = ".db"
-_FILESYSTEM = "filesystem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Warehouse:
     def tables(self, database: str | None = None) -> list[str]:
         """Return the names ``database.table`` of all tables, or of those of one database, sorted.
 
-        Raises ConfigError if the database does not exist.
+        Raises TableNotFoundError if the database does not exist.
         """
         list_tables = self.catalog.list_tables
         databases = self.catalog.list_databases() if database is None else [database]
@@ -42,11 +41,11 @@ class Warehouse:
     def table(self, name: str) -> Table:
         """Return the table ``database.table``, or a branch of it: ``database.table$branch_NAME``.
 
-        Raises ConfigError, which suggests the most similar name, if it does not exist.
+        Raises TableNotFoundError, which suggests the most similar name, if it does not exist.
         """
         plain, branch, view = split_name(name)
         if view is not None:
-            raise ConfigError(f"'{name}' is a view of {plain}; open the table itself")
+            raise ArgumentError(f"'{name}' is a view of {plain}; open the table itself")
         table = self.catalog.get_table(Identifier.parse(plain))
         return Table(table if branch is None else on_branch(table, branch))
 
@@ -79,7 +78,7 @@ class Warehouse:
 
 
 def open_warehouse(
-    path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
+    path: str, *, metastore: str = "filesystem", options: Mapping[str, str] | None = None
 ) -> Warehouse:
     """Return the warehouse at a path, or with this name on a REST catalog (`metastore` ``rest``).
 
@@ -90,21 +89,39 @@ def open_warehouse(
 
 
 def open_table(
-    path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
+    path: str, *, metastore: str = "filesystem", options: Mapping[str, str] | None = None
 ) -> Table:
     """Return the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
-    The other arguments are those of `open_warehouse`. Raises ConfigError, which suggests the most
-    similar name, if the table does not exist.
+    The other arguments are those of `open_warehouse`. Raises TableNotFoundError, which suggests
+    the most similar name, if the table does not exist.
     """
     root, name = split_path(path)
     return open_warehouse(root, metastore=metastore, options=options).table(name)
 
 
+def create_table(
+    path: str,
+    schema: pa.Schema,
+    *,
+    primary_keys: Sequence[str] = (),
+    partition_keys: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> Table:
+    """Create the table ``WAREHOUSE/DATABASE.TABLE`` in the file system or an object store.
+
+    `options` are those of the table. The arguments and errors are those of `Warehouse.create`.
+    """
+    root, name = split_path(path)
+    return open_warehouse(root).create(
+        name, schema, primary_keys=primary_keys, partition_keys=partition_keys, options=options
+    )
+
+
 def split_path(path: str) -> tuple[str, str]:
     """Split a table's path into its warehouse and its name ``database.table``.
 
-    Raises ConfigError if the path does not name a table.
+    Raises ArgumentError if the path does not name a table.
     """
     above, _, last = path.rstrip("/").rpartition("/")
     root, _, folder = above.rpartition("/")
@@ -113,7 +130,7 @@ def split_path(path: str) -> tuple[str, str]:
             "/" if above.startswith("/") else "."
         ), f"{folder[: -len(_DATABASE)]}.{last}"
     if "." not in last.strip("."):
-        raise ConfigError(f"'{path}' names no table: write WAREHOUSE/DATABASE.TABLE")
+        raise ArgumentError(f"'{path}' names no table: write WAREHOUSE/DATABASE.TABLE")
     return _parent(above, path), last
 
 

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.errors import ArgumentError, CommitUnknownError, IngestdError, UnsupportedError
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
@@ -35,11 +35,8 @@ _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 class Writer:
     """Writer of one snapshot: rows are written to files immediately, and visible after `commit`.
 
-        with table.writer() as writer:
-            writer.write(new_rows)
-            writer.delete(old_keys)
-
-    Leaving the `with` block commits; if the block raises, the written files are deleted instead.
+    `Table.writer` returns it for a `with` block: leaving the block commits, and if the block
+    raises, the written files are deleted instead.
     `snapshot` is the committed snapshot. A writer makes one commit, and must be used by one thread
     only.
     """
@@ -60,7 +57,7 @@ class Writer:
                 "overwritten from here; truncate it, then write"
             )
         if (user is None) != (identifier is None):
-            raise ConfigError("user and identifier belong together: who writes, and which commit")
+            raise ArgumentError("user and identifier belong together: who writes, and which commit")
         self.snapshot: Snapshot | None = None
         self._table = table
         self._user = str(uuid.uuid4()) if user is None else user
@@ -73,23 +70,28 @@ class Writer:
         self._messages: list[CommitMessage] = []
         self._open = True
 
-    def write(self, data: RowData) -> None:
+    def write(self, data: RowData, *, partial: bool = False) -> None:
         """Write rows; in a table with a primary key, they replace or are merged with older rows.
 
-        Rows that are written later are newer. Raises ConfigError for rows that do not fit the
-        table, StorageError if the storage fails.
+        Rows that are written later are newer. In a table with a primary key, a row that lacks a
+        column would replace its older value by null or the default: it is refused unless
+        `partial` allows it or the merge engine keeps the value (`partial-update`, and most
+        functions of `aggregation`). Raises ArgumentError for rows that do not fit the table,
+        StorageError if the storage fails.
         """
-        self._add(arrow_rows(self._table, data), RowKind.INSERT)
+        self._add(arrow_rows(self._table, data, partial=partial), RowKind.INSERT)
 
     def delete(self, data: RowData) -> None:
         """Delete the rows with these keys; the partition columns must be given, too.
 
-        Raises ConfigError for a table without a primary key, or if another column is left out that
-        is NOT NULL and has no default.
+        Raises ArgumentError for a table without a primary key, or if another column is left out
+        that is NOT NULL and has no default.
         """
         if not self._table.schema.primary_keys:
-            raise ConfigError(f"table {self._table.name} has no primary key: nothing to delete by")
-        self._add(arrow_rows(self._table, data), RowKind.DELETE)
+            raise ArgumentError(
+                f"table {self._table.name} has no primary key: nothing to delete by"
+            )
+        self._add(arrow_rows(self._table, data, partial=True), RowKind.DELETE)
 
     def commit(self) -> Snapshot | None:
         """Commit the rows; return the snapshot, or None if there was nothing to commit.
@@ -185,7 +187,7 @@ def _refuse_nulls(table: FileStoreTable, rows: pa.Table) -> None:
     for field in table.schema.fields:
         missing = rows.column(field.name).null_count
         if missing and not field.type.nullable and field.default_value is None:
-            raise ConfigError(
+            raise ArgumentError(
                 f"table {table.name}: column {field.name} is NOT NULL and "
                 f"{counted(missing, 'row')} without a "
                 "value for it"

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError
 from ingestd.paimon.spec.arrow import timestamp_unit
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -39,7 +39,7 @@ def parse_literal(text: str, field: DataField) -> object:
     try:
         return _parse(text.strip() if field.type.root not in CHARACTER_ROOTS else text, field.type)
     except (ValueError, KeyError, InvalidOperation, OverflowError) as error:
-        raise ConfigError(
+        raise ArgumentError(
             f"column {field.name}: '{text}' is no value of type {field.type.as_nullable()}"
         ) from error
 

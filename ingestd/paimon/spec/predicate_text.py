@@ -10,7 +10,7 @@ names may be in double quotes or backticks.
 import re
 from collections.abc import Mapping, Sequence
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField
 from ingestd.paimon.spec.literals import parse_literal
 from ingestd.paimon.spec.predicate import (
@@ -172,8 +172,8 @@ class _Parser:
             at = match.end()
         return [*tokens, ("end", "the end")]
 
-    def _wrong(self, message: str) -> ConfigError:
-        return ConfigError(f'predicate "{self._text}": {message}')
+    def _wrong(self, message: str) -> ArgumentError:
+        return ArgumentError(f'predicate "{self._text}": {message}')
 
 
 def _negated(predicate: Predicate, negated: bool) -> Predicate:

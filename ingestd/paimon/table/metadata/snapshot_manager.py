@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from ingestd.crash_points import CrashPoint, reach
-from ingestd.errors import ConfigError, FormatError, StorageError
+from ingestd.errors import ArgumentError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.paths import TablePaths
@@ -139,7 +139,7 @@ def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snaps
         return snapshot
     ids = snapshot_ids(io, paths)
     damaged = bool(ids) and ids[0] < snapshot_id < ids[-1]
-    raise (FormatError if damaged else ConfigError)(_missing(io, paths, snapshot_id))
+    raise (FormatError if damaged else ArgumentError)(_missing(io, paths, snapshot_id))
 
 
 def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:

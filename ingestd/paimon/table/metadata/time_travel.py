@@ -5,7 +5,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapsh
 
 from dataclasses import replace
 
-from ingestd.errors import ConfigError, FormatError
+from ingestd.errors import ArgumentError, FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
@@ -37,7 +37,7 @@ def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
         return io.read_bytes(tag_path(paths, name))
     except FileNotFoundError as error:
         existing = ", ".join(tag_names(io, paths)) or "none"
-        raise ConfigError(f"{paths.root} has no tag '{name}'; its tags: {existing}") from error
+        raise ArgumentError(f"{paths.root} has no tag '{name}'; its tags: {existing}") from error
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
@@ -67,7 +67,7 @@ def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
         else:
             high = middle - 1
     if latest is None:
-        raise ConfigError(
+        raise ArgumentError(
             f"table {table.name} has no snapshot at or before that time; it did not exist yet, or "
             "the snapshot has expired"
         )
@@ -89,5 +89,7 @@ def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     schema = latest_schema(table.io, paths)
     if schema is None:
         existing = ", ".join([MAIN_BRANCH, *branch_names(table.io, paths)])
-        raise ConfigError(f"table {table.name} has no branch '{branch}'; its branches: {existing}")
+        raise ArgumentError(
+            f"table {table.name} has no branch '{branch}'; its branches: {existing}"
+        )
     return replace(table, schema=schema, branch=branch)

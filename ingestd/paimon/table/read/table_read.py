@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
@@ -233,7 +233,7 @@ def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tup
     names = table.schema.field_names if columns is None else tuple(columns)
     unknown = [name for name in names if name not in table.schema.field_names]
     if unknown:
-        raise ConfigError(
+        raise ArgumentError(
             f"table {table.name} has no column {', '.join(unknown)}; its columns are "
             f"{', '.join(table.schema.field_names)}"
         )

@@ -110,7 +110,7 @@ def test_other_packages_get_the_rows_or_are_named(
 
     monkeypatch.setattr(scan, "import_module", absent)
     for name in ("pandas", "polars", "duckdb"):
-        with pytest.raises(ConfigError, match=f"pip install {name}"):
+        with pytest.raises(ConfigError, match=rf"ingestd-paimon\[{name}\]"):
             getattr(table, f"to_{name}")()
     taker = SimpleNamespace(from_arrow=lambda rows: rows)
     monkeypatch.setattr(scan, "import_module", lambda name: taker)

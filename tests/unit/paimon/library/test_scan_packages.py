@@ -12,7 +12,7 @@ def test_a_package_that_is_there_is_given() -> None:
 
 
 def test_one_that_is_not_is_named_with_how_to_get_it() -> None:
-    with pytest.raises(ConfigError, match="`pip install no_such_package`"):
+    with pytest.raises(ConfigError, match=r"`pip install 'ingestd-paimon\[no_such_package\]'`"):
         optional_package("no_such_package")
 
 

@@ -105,13 +105,13 @@ def test_overwriting_what_has_no_bucket_yet_is_refused(
 def test_an_error_takes_everything_back(warehouse: Warehouse) -> None:
     table = made(warehouse, primary_keys=["id"], options={"bucket": "1"})
     with pytest.raises(ConfigError, match="no column x"), table.writer() as writer:
-        writer.write([{"id": 1}])
+        writer.write([{"id": 1}], partial=True)
         assert data_files(table)
         writer.write([{"x": 1}])
     assert data_files(table) == []
     assert table.snapshot() is None
     with pytest.raises(ValueError, match="another"):
-        writer.write([{"id": 1}])
+        writer.write([{"id": 1}], partial=True)
 
 
 def test_a_commit_that_is_tried_again_lands_once(warehouse: Warehouse) -> None:
@@ -119,7 +119,7 @@ def test_a_commit_that_is_tried_again_lands_once(warehouse: Warehouse) -> None:
     snapshots = []
     for _ in range(2):
         with table.writer(user="job", identifier=7) as writer:
-            writer.write([{"id": 1}])
+            writer.write([{"id": 1}], partial=True)
         snapshots.append(writer.snapshot)
     assert snapshots[0] == snapshots[1]
     assert table.to_arrow().num_rows == 1
@@ -131,8 +131,8 @@ def test_a_commit_that_is_tried_again_lands_once(warehouse: Warehouse) -> None:
 def test_two_writers_that_meet_the_same_new_keys_do_not_both_land(warehouse: Warehouse) -> None:
     table = made(warehouse, primary_keys=["id"])
     first, second = table.writer(), table.writer()
-    first.write([{"id": 1, "v": 1}])
-    second.write([{"id": 1, "v": 2}])
+    first.write([{"id": 1, "v": 1}], partial=True)
+    second.write([{"id": 1, "v": 2}], partial=True)
     first.commit()
     with pytest.raises(CommitConflictError):
         second.commit()
@@ -162,7 +162,7 @@ def test_a_signal_while_a_commit_lands_takes_nothing_of_it_back(
 
     monkeypatch.setattr(writer_module, "commit", interrupted)
     with pytest.raises(KeyboardInterrupt), table.writer() as writer:
-        writer.write([{"id": 1, "v": 1}])
+        writer.write([{"id": 1, "v": 1}], partial=True)
         writer.commit()
     assert values(table) == {1: 1.0}
     assert verify(table.files) == []
@@ -173,10 +173,10 @@ def test_what_was_written_for_an_earlier_commit_goes_with_index_and_changelog(
 ) -> None:
     table = made(warehouse, primary_keys=["id"], options={"changelog-producer": "input"})
     with table.writer(user="job", identifier=7) as writer:
-        writer.write([{"id": 1, "v": 1}])
+        writer.write([{"id": 1, "v": 1}], partial=True)
     root = Path(table.files.path)
     before = sorted(root.rglob("*"))
     with table.writer(user="job", identifier=7) as again:
-        again.write([{"id": 2, "v": 2}])
+        again.write([{"id": 2, "v": 2}], partial=True)
     assert values(table) == {1: 1.0}
     assert sorted(root.rglob("*")) == before
