@@ -182,6 +182,13 @@ REGISTRY_OUTAGE_SECONDS = Counter(
     "that of a failed batch is lost if its workers ended with it.",
 )
 
+INDEX_CACHE_LOOKUPS = Counter(
+    "ingestd_index_cache_lookups",
+    "Lookups of bucket indexes by tasks: `hit` if the worker process has the index of the "
+    "previous batch, `miss` if it reads the index from the table.",
+    ["result"],
+)
+
 
 def record_build(labels: Mapping[str, str]) -> None:
     """Set the labels of `ingestd_build_info`."""
@@ -354,6 +361,12 @@ def record_throttled(cause: str, seconds: float) -> None:
 def record_reachable(source: str, *, reachable: bool) -> None:
     """Set whether the brokers of a source respond."""
     SOURCE_REACHABLE.labels(source).set(reachable)
+
+
+def record_index_lookups(lookups: Mapping[str, int]) -> None:
+    """Add the lookups of bucket indexes that the tasks of a batch reported, by result."""
+    for result, count in lookups.items():
+        INDEX_CACHE_LOOKUPS.labels(result).inc(count)
 
 
 def record_registry(figures: Mapping[str, int]) -> None:

@@ -159,6 +159,7 @@ def _count(counts: Counts) -> None:
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
     metrics.record_registry(counts.registry)
+    metrics.record_index_lookups(counts.index_lookups)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
     for table, cells in (+counts.unknown).items():

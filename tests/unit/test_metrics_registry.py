@@ -37,3 +37,11 @@ def test_figures_of_tasks_add_up() -> None:
     metrics.record_registry({})
     after = [value(name) for name in names]
     assert [new - old for new, old in zip(after, before, strict=True)] == [5, 2, 7, 1.5]
+
+
+def test_lookups_of_indexes_add_up_by_result() -> None:
+    name = "ingestd_index_cache_lookups_total"
+    before = REGISTRY.get_sample_value(name, {"result": "miss"}) or 0.0
+    metrics.record_index_lookups({"hit": 3, "miss": 2})
+    metrics.record_index_lookups({"miss": 1})
+    assert REGISTRY.get_sample_value(name, {"result": "miss"}) == before + 3

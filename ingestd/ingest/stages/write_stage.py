@@ -96,6 +96,9 @@ def write_slot(
             written = writer.write(completed, context.write_buffer_size)
             if written:
                 messages[identifier] = written
+    for cache in (HASH_CACHE, INDEX_CACHE):
+        counts.index_lookups.update(cache.lookups)
+        cache.lookups.clear()
     reach(CrashPoint.SLOT_WRITTEN)
     return WriteOutcome(messages, received.reports, counts)
 

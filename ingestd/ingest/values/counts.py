@@ -57,7 +57,8 @@ class Counts:
     topic, format). `files` and `file_bytes` count data files and their bytes by table. `unknown`
     counts, by table, values that are null because the source omitted the value and no older row has
     it. `registry` counts requests to schema registries, by the names in
-    `ingestd.kafka.registry_http`.
+    `ingestd.kafka.registry_http`. `index_lookups` counts lookups of bucket indexes by "hit" (in the
+    cache of the process) and "miss" (read from the table).
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -73,6 +74,7 @@ class Counts:
     file_bytes: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     registry: Counter[str] = field(default_factory=Counter)
+    index_lookups: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Counts") -> None:
         """Add the counts of another task."""

@@ -11,7 +11,7 @@ index.
 import logging
 import tempfile
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,10 +44,11 @@ class HashCache:
     """Sorted hashes by path of the index file; the least recently used are evicted.
 
     Hashes beyond `max_bytes` of memory are cached on the local disk if they are large enough, up to
-    `max_mapped` bytes.
+    `max_mapped` bytes. `lookups` counts those of `load_hashes`, by "hit" and "miss".
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
+        self.lookups: Counter[str] = Counter()
         self._memory = _LruArrays(max_bytes)
         self._mapped = _LruArrays(max_mapped, MAPPED_FILES)
         self._lock = threading.Lock()
@@ -188,6 +189,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     """
     path = index_path(table, entry)
     known = HASH_CACHE.get(path)
+    HASH_CACHE.lookups["miss" if known is None else "hit"] += 1
     if known is not None:
         return known
     try:

@@ -8,7 +8,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distrib
 """
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -50,9 +50,13 @@ class _CachedIndex:
 
 
 class IndexCache:
-    """Indexes by table and subset of keys; the least recently used are evicted."""
+    """Indexes by table and subset of keys; the least recently used are evicted.
+
+    `lookups` counts those of tables with a snapshot, by "hit" and "miss".
+    """
 
     def __init__(self, max_bytes: int) -> None:
+        self.lookups: Counter[str] = Counter()
         self._max_bytes = max_bytes
         self._kept: OrderedDict[_Key, _CachedIndex] = OrderedDict()
         self._lock = threading.Lock()
@@ -81,6 +85,7 @@ class IndexCache:
         with self._lock:
             kept = self._kept.get(_key(table, share))
         carried = kept and _carried(table, kept, snapshot_id, share)
+        self.lookups["hit" if carried else "miss"] += 1
         if carried:
             return self._keep(table, share, carried)
         snapshot = read_snapshot(table.io, table.paths, snapshot_id)

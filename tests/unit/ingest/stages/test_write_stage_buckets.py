@@ -8,6 +8,7 @@ import pytest
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.stages import write_stage
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
 from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -33,7 +34,9 @@ pytestmark = pytest.mark.usefixtures("json_changes")
 
 @pytest.fixture(autouse=True)
 def own_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_partition, "INDEX_CACHE", IndexCache(1 << 20))
+    cache = IndexCache(1 << 20)
+    monkeypatch.setattr(cross_partition, "INDEX_CACHE", cache)
+    monkeypatch.setattr(write_stage, "INDEX_CACHE", cache)
 
 
 def _rig(
@@ -75,6 +78,23 @@ def test_keys_are_unique_over_all_partitions_whatever_the_slots(slots: int, assi
         rig.produce(*_changes(rng, rows, 25))
         rig.run()
         assert rig.rows("orders", "id", "day", "n") == _by_key(rows)
+
+
+def _lookups(rig: Rig, *keys: int) -> Mapping[str, int]:
+    """The lookups of indexes of a batch with such keys."""
+    rig.produce(*(record(Change({"id": key, "day": "a", "n": 0})) for key in keys))
+    return rig.run().counts.index_lookups
+
+
+@pytest.mark.parametrize("keys", [("id",), ("id", "day")], ids=["all partitions", "one partition"])
+def test_lookups_of_indexes_are_counted_by_what_the_process_had(keys: tuple[str, ...]) -> None:
+    rig = _rig(keys=keys)
+    assert _lookups(rig, 1) == {}
+    assert _lookups(rig, 2) == {"hit": 1}
+    cross_partition.INDEX_CACHE.limit(0)
+    write_stage.HASH_CACHE.limit(0)
+    assert _lookups(rig, 3) == {"miss": 1}
+    assert _lookups(rig, 3) == {"hit": 1}
 
 
 def test_a_batch_that_runs_again_places_rows_as_if_it_had_not_run() -> None:
