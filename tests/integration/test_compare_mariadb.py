@@ -25,7 +25,9 @@ from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from tests.integration.test_compare import CONFIG, Time, arrow_values, check_resumption, record
+from tests.integration.test_compare import CONFIG, check_resumption, record
+from tests.integration.test_compare_texts import arrow_values
+from tests.support.clock import Clock
 from tests.support.command_line import run_command
 from tests.support.mariadb_server import MariaDbServer, insert
 from tests.support.postgres_server import is_supported
@@ -339,7 +341,7 @@ def test_the_database_reads_no_more_rows_than_the_rate(
 ) -> None:
     lake.orders.delete([order(3)])
     lake.odd.delete([named(11)])
-    time = Time()
+    time = Clock(0.0)
     monkeypatch.setattr(pipeline_compare, "Throttle", lambda rate: Throttle(rate, time, time.sleep))
     server.run("SET GLOBAL userstat = 1", "FLUSH TABLE_STATISTICS")
     compared(capsys, lake, server, "--rows-per-second", "100", code=1)

@@ -1,22 +1,11 @@
 """No second has more rows than the rate, but for the statement that exceeds it alone."""
 
 from ingestd.compare.throttle import Throttle
-
-
-class Time:
-    """A clock that sleeping moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+from tests.support.clock import Clock
 
 
 def test_rows_are_read_at_the_rate() -> None:
-    time = Time()
+    time = Clock(100.0)
     throttle = Throttle(1000, time, time.sleep)
     for _ in range(20):
         throttle.took(500)
@@ -25,7 +14,7 @@ def test_rows_are_read_at_the_rate() -> None:
 
 
 def test_time_that_passed_gives_a_second_of_credit_at_most() -> None:
-    time = Time()
+    time = Clock(100.0)
     throttle = Throttle(1000, time, time.sleep)
     time.now += 3600
     before = time.now
