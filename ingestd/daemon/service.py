@@ -12,10 +12,9 @@ from ingestd.config.effective import plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.cloud_event import signing_key
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.maintenance import MaintenanceSettings
-from ingestd.daemon.notices import Notices
+from ingestd.daemon.notices import Notices, signing_key
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.daemon.webhook import Webhook, WebhookSettings

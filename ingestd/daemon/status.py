@@ -1,4 +1,4 @@
-"""The state of the daemon: updated by its threads, read by the HTTP pages and metrics."""
+"""The state of the daemon and its build, updated by threads, read by the HTTP pages and metrics."""
 
 import threading
 import time
@@ -10,16 +10,37 @@ from enum import StrEnum
 from typing import Any
 
 from ingestd import metrics
-from ingestd.daemon.build_info import BuildInfo
-from ingestd.daemon.executor_watch import MISSING_SECONDS, ExecutorWatch
+from ingestd.cdc.native_module import decoder_name
 from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
-from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
+from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS, ExecutorWatch, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable
 from ingestd.ingest.settings.wrong_format import SetAside
+from ingestd.kafka.native_reader import client_version, native_kafka
 from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInfo:
+    """The versions of ingestd and librdkafka, and the implementations in use.
+
+    `decoder` and `kafka_reader` are `native` or `python`: without the native extension, or with an
+    unknown version of librdkafka, messages are decoded and read in Python.
+    """
+
+    version: str
+    decoder: str
+    kafka_reader: str
+    librdkafka: str
+
+
+def build_info(version: str) -> BuildInfo:
+    """Return the versions and implementations in use in this process."""
+    reader = "python" if native_kafka() is None else "native"
+    return BuildInfo(version, decoder_name(), reader, client_version())
+
 
 BATCH_SECONDS = 1800.0
 """The default limit for the duration of a batch."""

@@ -16,10 +16,8 @@ from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
-from ingestd.daemon.build_info import BuildInfo, build_info
 from ingestd.daemon.console.table_details import DetailsReader
 from ingestd.daemon.end_offset_poller import EndOffsetPoller
-from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.heartbeat_thread import heartbeat
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
@@ -28,7 +26,8 @@ from ingestd.daemon.maintenance_process import Opening
 from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
 from ingestd.daemon.signals import SignalRequests, handled_signals
-from ingestd.daemon.status import BATCH_SECONDS, Status
+from ingestd.daemon.status import BATCH_SECONDS, BuildInfo, Status, build_info
+from ingestd.daemon.watchdog import MISSING_SECONDS
 from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
 from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings

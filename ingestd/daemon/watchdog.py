@@ -1,4 +1,4 @@
-"""Detect a query that no longer polls: it neither starts batches nor finds its sources idle.
+"""Detect a query that no longer polls, and a Spark cluster without executors.
 
 Other signals miss such a query: a batch that is never planned has no duration, and lag needs new
 records.
@@ -66,3 +66,29 @@ class Watchdog:
     def is_overdue(self) -> bool:
         """Whether the next poll is overdue."""
         return not self._held and self.seconds > self._patience
+
+
+MISSING_SECONDS = 60.0
+"""The time without executors after which the daemon is not ready."""
+
+
+class ExecutorWatch:
+    """The last count of the executors, and whether executors have been missing for too long.
+
+    `count` is None for a local master. `is_missing` is whether there had been no executor for
+    `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not thread-safe.
+    """
+
+    def __init__(self, ticks: Callable[[], float]) -> None:
+        self._ticks = ticks
+        self._last_seen = ticks()
+        self.count: int | None = None
+        self.is_missing = False
+
+    def counted(self, count: int | None) -> bool:
+        """Set the current number of executors; return whether this changes `is_missing`."""
+        self.count, before, now = count, self.is_missing, self._ticks()
+        if count != 0:
+            self._last_seen = now
+        self.is_missing = count == 0 and now - self._last_seen >= MISSING_SECONDS
+        return self.is_missing != before

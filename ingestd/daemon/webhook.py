@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from ingestd import metrics
-from ingestd.daemon.cloud_event import CONTENT_TYPE, CloudEvent, signature_headers
+from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers
 from ingestd.errors import ConfigError
 from ingestd.http_request import send, shown
 

@@ -1,18 +1,205 @@
 """Schemas from a registry with the protocol of Confluent or of Apicurio.
 
 A schema never changes under its id, so it is cached for the life of the process and shared by all
-clients of the registry. An unknown id is cached for a short time only.
+clients of the registry. An unknown id is cached for a short time only. Karapace has the protocol of
+Confluent; Apicurio has both, its own in versions 2 and 3 of its REST API.
 """
 
+import json
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple, cast, get_args
+from urllib.parse import quote
 
-from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId
-from ingestd.kafka.apicurio_protocol import ApicurioProtocol
-from ingestd.kafka.confluent_protocol import ConfluentProtocol
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
+from ingestd.errors import SourceError
+from ingestd.http_request import shown
 from ingestd.kafka.registry_http import HITS, RegistryHttp, note
-from ingestd.kafka.registry_reading import RegistryCache, RegistryProtocol, SchemaReading, room
+from ingestd.kafka.registry_reading import (
+    Reference,
+    RegistryCache,
+    RegistryDocument,
+    RegistryProtocol,
+    SchemaReading,
+    room,
+)
 from ingestd.kafka.registry_settings import RegistrySettings
+
+_KINDS = frozenset(get_args(SchemaKind))
+
+
+class ConfluentProtocol:
+    """A `RegistryProtocol`. The id of a schema is a number or a GUID."""
+
+    def __init__(self, http: RegistryHttp) -> None:
+        self._http = http
+
+    def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
+        """Return the schema of an id; None if it does not exist."""
+        path = f"/schemas/ids/{schema_id}"
+        if isinstance(schema_id, str):
+            groups = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
+            path = f"/schemas/guids/{'-'.join((*groups, schema_id[20:]))}"
+        return self.version(path)
+
+    def version(self, path: str) -> RegistryDocument | None:
+        """Return the version at a path; None if it does not exist."""
+        document = self._http.get(path)
+        return None if document is None else _document(document)
+
+    def earlier(self, schema_id: SchemaId) -> Iterator[str]:
+        """Return the paths of the versions before a schema, at most 50 for each subject.
+
+        Returns none for a schema identified by a GUID, or if the registry does not report the
+        subjects of a schema.
+        """
+        if isinstance(schema_id, str):
+            return
+        for stated in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
+            version = _subject_version(stated)
+            numbers = self._http.get_list(version.versions) or ()
+            older = sorted(n for n in numbers if isinstance(n, int) and n < version.number)
+            yield from (f"{version.versions}/{number}" for number in older[::-1][:_MOST_VERSIONS])
+
+
+class _SubjectVersion(NamedTuple):
+    """A version of a subject, as stated by a list of versions or by a reference.
+
+    `versions` is the registry's path of all versions; `name` is the name in a reference, or empty.
+    """
+
+    versions: str
+    number: int
+    name: str
+
+
+def _document(stated: Mapping[str, Any]) -> RegistryDocument:
+    kind, text = stated.get("schemaType", "AVRO"), stated.get("schema")
+    if not isinstance(kind, str) or kind not in _KINDS or not isinstance(text, str):
+        raise SourceError(
+            f"schema registry: a response has no schema of a known type ({shown(kind)})"
+        )
+    references = stated.get("references") or []
+    if not isinstance(references, list):
+        raise SourceError("schema registry: the references of a schema are not a JSON array")
+    versions = map(_subject_version, references)
+    paths = (
+        Reference(f"{version.versions}/{version.number}", version.name) for version in versions
+    )
+    return RegistryDocument(cast("SchemaKind", kind), text, tuple(paths))
+
+
+def _subject_version(stated: object) -> _SubjectVersion:
+    if isinstance(stated, dict):
+        subject, version = stated.get("subject"), stated.get("version")
+        name = stated.get("name", "")
+        # Text with an unpaired surrogate is valid JSON, but cannot be sent.
+        if isinstance(subject, str) and isinstance(version, int) and isinstance(name, str):
+            quoted = quote(subject, safe="", errors="replace")
+            return _SubjectVersion(f"/subjects/{quoted}/versions", version, name)
+    raise SourceError("schema registry: a reference or a version is invalid")
+
+
+_MOST_VERSIONS = 50
+_PAGE = 500
+_DEFAULT_GROUP = "default"
+
+
+class ApicurioProtocol:
+    """A `RegistryProtocol`. The id of a schema contains its kind, such as `contentIds/7`.
+
+    `api` is the version of the API. A number is an id of the kind `id_kind`: `contentIds` or
+    `globalIds`.
+    """
+
+    def __init__(self, http: RegistryHttp, api: int, id_kind: str) -> None:
+        self._http = http
+        self._content = "/content" if api > 2 else ""
+        self._hits = "versions" if api > 2 else "artifacts"
+        self._id_kind = id_kind
+
+    def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
+        """Return the schema of an id; None if it does not exist."""
+        path = f"/ids/{self._kinded(schema_id)}"
+        return self._document(path, path)
+
+    def version(self, path: str) -> RegistryDocument | None:
+        """Return the version at a path; None if it does not exist."""
+        return self._document(path + self._content, path)
+
+    def earlier(self, schema_id: SchemaId) -> Iterator[str]:
+        """Return the paths of the versions before a schema, at most 50 for each artifact."""
+        kind, _, number = self._kinded(schema_id).partition("/")
+        id_key = kind.removesuffix("s")
+        hits = self._objects(f"/search/{self._hits}?{id_key}={number}", self._hits)
+        for artifact in dict.fromkeys(map(_artifact_path, hits)):
+            page = self._objects(f"{artifact}/versions?limit={_PAGE}", "versions")
+            versions = [version for version in page if _is_version(version)]
+            own = (v["globalId"] for v in versions if str(v.get(id_key)) == number)
+            newest = max(own, default=0)
+            older = [version for version in versions if version["globalId"] < newest]
+            older.sort(key=lambda version: version["globalId"], reverse=True)
+            for version in older[:_MOST_VERSIONS]:
+                yield _version_path(artifact, version["version"])
+
+    def _objects(self, path: str, key: str) -> list[Mapping[str, Any]]:
+        """Return the objects under a key of the response; none if the path does not exist."""
+        document = self._http.get(path)
+        items = [] if document is None else document.get(key)
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise SourceError(f"schema registry: a response has no objects under {key!r}")
+        return items
+
+    def _kinded(self, schema_id: SchemaId) -> str:
+        return schema_id if isinstance(schema_id, str) else f"{self._id_kind}/{schema_id}"
+
+    def _document(self, content: str, path: str) -> RegistryDocument | None:
+        text = self._http.get_text(content)
+        references = None if text is None else self._http.get_list(f"{path}/references")
+        if text is None or references is None:
+            return None
+        # Only some responses state the type of a schema.
+        kind: SchemaKind = "AVRO" if _is_json(text) else "PROTOBUF"
+        return RegistryDocument(kind, text, tuple(map(_reference, references)))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_version(stated: Mapping[str, Any]) -> bool:
+    return isinstance(stated.get("globalId"), int) and isinstance(stated.get("version"), str)
+
+
+def _reference(stated: object) -> Reference:
+    if isinstance(stated, dict):
+        version, name = stated.get("version"), stated.get("name")
+        if isinstance(version, str) and isinstance(name, str):
+            return Reference(_version_path(_artifact_path(stated), version), name)
+    raise SourceError("schema registry: a reference is invalid")
+
+
+def _version_path(artifact: str, version: str) -> str:
+    return f"{artifact}/versions/{_quoted(version)}"
+
+
+def _artifact_path(stated: Mapping[str, Any]) -> str:
+    """Return the path of an artifact; the group is omitted if it is the default group."""
+    group = stated.get("groupId") or _DEFAULT_GROUP
+    artifact = stated.get("artifactId", stated.get("id"))
+    if not isinstance(group, str) or not isinstance(artifact, str):
+        raise SourceError("schema registry: a reference or a version names no artifact")
+    return f"/groups/{_quoted(group)}/artifacts/{_quoted(artifact)}"
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="replace")
+
 
 _UNKNOWN_SECONDS = 30.0
 _caches: dict[RegistrySettings, RegistryCache] = {}

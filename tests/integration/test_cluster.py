@@ -20,7 +20,7 @@ import pytest
 
 from bench.event_log import SETTINGS, driver_traffic
 from bench.spark_cluster import SparkCluster
-from ingestd.daemon.executor_watch import MISSING_SECONDS
+from ingestd.daemon.watchdog import MISSING_SECONDS
 from ingestd.dev.broker import DevBroker
 from tests.integration.hdfs_server import running_hdfs
 from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon

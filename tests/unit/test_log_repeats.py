@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from ingestd import log, log_repeats
-from ingestd.log import JsonFormatter, TextFormatter, bind, event_fields
-from ingestd.log_repeats import SummingHandler
+from ingestd import log
+from ingestd.log import JsonFormatter, SummingHandler, TextFormatter, bind, event_fields
 from tests.support.clock import Clock
 
 
@@ -202,7 +201,7 @@ def test_where_no_thread_can_be_started_the_next_line_tells(
 
 
 def test_kinds_of_lines_are_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_repeats, "_MOST_KINDS", 2)
+    monkeypatch.setattr(log, "_MOST_KINDS", 2)
     for event in ("a", "a", "b", "c"):
         bench.warn(event)
     assert [(line["event"], line.get("repeated")) for line in bench.lines()] == [

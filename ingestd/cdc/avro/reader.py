@@ -19,6 +19,7 @@ from ingestd.cdc.base import lengths
 from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, CellBudget, CellBudgetError
 from ingestd.cdc.columns.arrow_calls import to_array
 from ingestd.cdc.native_module import NativeAvro, native_module, to_arrow
+from ingestd.cdc.record_errors import Reason, too_many_cells
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.row_selection import Mask
@@ -167,3 +168,13 @@ def _read_in_python(
         if name in wanted
     }
     return arrays, failures
+
+
+def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
+    """Return the rejection reason of each message that does not match its schema, by index."""
+    document = "the message key" if stage == "key" else "the message value"
+    broken = Reason(stage, "invalid-avro", f"{document} does not match its Avro schema")
+    reasons = dict.fromkeys(np.flatnonzero(fields.bad).tolist(), broken)
+    for index in np.flatnonzero(fields.over).tolist():
+        reasons[index] = too_many_cells(CellBudgetError(int(fields.sizes[index])), stage, document)
+    return reasons

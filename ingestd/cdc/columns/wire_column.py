@@ -175,3 +175,15 @@ def _timestamps(array: Array, target: TimestampType) -> Array:
         return coarser_timestamps(array, target)
     finer = pc.cast(array, pa.timestamp(target.unit, array.type.tz))
     return finer.cast(pa.int64()).cast(target)
+
+
+_KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
+
+
+def key_column(column: WireColumn) -> WireColumn:
+    """Return the column for use in a key, with TINYINT and SMALLINT widened to INT.
+
+    The type of a key column cannot change later.
+    """
+    wide = _KEY_TYPES.get(column.data_type.root)
+    return column if wide is None else replace(column, data_type=wide)

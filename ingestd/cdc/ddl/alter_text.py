@@ -1,10 +1,11 @@
 """Parse the column renames and drops of an ALTER TABLE statement of MySQL or MariaDB.
 
-Clauses other than explicit renames and drops are ignored.
+Clauses other than explicit renames and drops are ignored. A list of the resulting columns, if the
+message has one, confirms the changes.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 # An unterminated token extends to the end of the text: searching its end again at every later
@@ -127,3 +128,35 @@ def _name(token: str) -> str:
     if quote in '`"' and token[-1] == quote:
         return token[1:-1].replace(quote * 2, quote)
     return token
+
+
+Changes = tuple[tuple[str, str | None], ...]
+"""Pairs of the old and the new name of a column; the new name is None for a dropped column."""
+
+
+def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
+    """Return the changes that the columns after the statement confirm.
+
+    A rename is confirmed if the new name is one of these columns and the old name is not; a drop,
+    if the old name is not. Names are compared without case; new names are returned in the case of
+    the columns. If there are no columns, no change is confirmed.
+    """
+    spelled = {name.lower(): name for name in names}
+    if not spelled:
+        return ()
+    return tuple(
+        (old, None if new is None else spelled[new.lower()])
+        for old, new in changes
+        if old.lower() not in spelled and (new is None or new.lower() in spelled)
+    )
+
+
+def proven_alone(statement: str) -> Changes:
+    """Return the changes of a statement, except those whose old name it gives to another column.
+
+    That column is one that the statement adds or renames.
+    """
+    changes = column_changes(statement)
+    there = {name.lower() for name in added_columns(statement)}
+    there |= {new.lower() for _, new in changes if new is not None}
+    return tuple((old, new) for old, new in changes if old.lower() not in there)

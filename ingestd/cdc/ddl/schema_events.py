@@ -10,8 +10,7 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, Comments, DdlEvent, SourceTable
-from ingestd.cdc.ddl.alter_text import column_changes
-from ingestd.cdc.ddl.inference import proven_by_columns
+from ingestd.cdc.ddl.alter_text import column_changes, proven_by_columns
 from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'

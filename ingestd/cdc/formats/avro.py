@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from ingestd.cdc.avro.aliases import Names, former_names, record_comments
-from ingestd.cdc.avro.invalid_messages import rejections
-from ingestd.cdc.avro.reader import AvroReader
+from ingestd.cdc.avro.reader import AvroReader, rejections
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import Comments, FormatDescriptor, FormatSettings

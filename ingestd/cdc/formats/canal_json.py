@@ -10,7 +10,7 @@ from ingestd.cdc.base import DdlEvent, FormatDescriptor, FormatSettings, JsonObj
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.ddl.inference import proven_alone
+from ingestd.cdc.ddl.alter_text import proven_alone
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges

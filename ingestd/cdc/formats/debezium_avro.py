@@ -17,11 +17,10 @@ from ingestd.cdc.avro.envelope import (
     is_control,
     row_node,
     sort_messages,
+    source_positions,
 )
-from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.position_columns import source_positions
-from ingestd.cdc.avro.reader import AvroReader
+from ingestd.cdc.avro.reader import AvroReader, rejections
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
@@ -36,8 +35,7 @@ from ingestd.cdc.base import (
     Truncate,
 )
 from ingestd.cdc.columns.arrow_calls import keep_rows
-from ingestd.cdc.columns.key_types import key_column
-from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.columns.wire_column import WireColumn, key_column
 from ingestd.cdc.ddl.schema_events import ddl_events_of
 from ingestd.cdc.record_errors import Reasons, RecordError, refuse, rejected
 from ingestd.cdc.schema_frames import FrameGroup, grouped

@@ -1,15 +1,23 @@
 """Data format `debezium-bson`: Debezium's MongoDB events, whose images are JSON documents.
 
 Each field of a document becomes a STRING column, and `_id` is the key. If an update describes only
-the changed fields, other columns keep their values.
+the changed fields, other columns keep their values. Versions 1 and 2 of MongoDB's Extended JSON
+(canonical, relaxed, strict) become plain text and plain JSON; other objects are left unchanged.
 """
 
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
-from ingestd.cdc.columns.extended_json import document_texts, field_text
+from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.type_mapping import TO_STRING
 from ingestd.cdc.json.debezium_event import EVENT_TIME, Head, is_control, is_debezium
 from ingestd.cdc.json.json_changes import JsonChanges
@@ -27,10 +35,10 @@ from ingestd.cdc.json.normalized_events import (
 from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
 from ingestd.cdc.source_position import is_snapshot
+from ingestd.paimon.spec.data_types import DataType
 
 _ID = "_id"
 _NO_DOCUMENT = (*PARSE_ERRORS, ValueError, TypeError, ArithmeticError)
-_encode = msgspec.json.encode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
@@ -94,13 +102,13 @@ class BsonDialect:
         snapshot = event.source is not None and is_snapshot(event.source.snapshot)
         where = SNAPSHOT if snapshot else STREAMED
         if event.op == "d":
-            row = _encode({_ID: self._id(event.before, key)})
+            row = msgspec.json.encode({_ID: self._id(event.before, key)})
             return NormalizedEvent(normalizer, (normalizer.delete(row, where),))
         if event.op == "u":
-            row = _encode(self._updated(event, key))
+            row = msgspec.json.encode(self._updated(event, key))
             return NormalizedEvent(normalizer, (normalizer.update(row, where=where),))
         if event.op in ("c", "r"):
-            row = _encode(_document(required(event.after, "after")))
+            row = msgspec.json.encode(_document(required(event.after, "after")))
             return NormalizedEvent(normalizer, (normalizer.insert(row, where),))
         raise refuse("decode", "unknown-op", f"op of the message value is {event.op!r}")
 
@@ -171,7 +179,7 @@ def _text(value: str) -> str | None:
     except PARSE_ERRORS:
         return value
     try:
-        return field_text(value.strip().encode())
+        return _field_text(value.strip().encode())
     except _NO_DOCUMENT as error:
         raise RecordError(
             refuse("key", "invalid-document", f"the message key has no id: {error}").reason
@@ -195,3 +203,128 @@ FORMAT = FormatDescriptor(
     event_time=EVENT_TIME,
     truncates=True,
 )
+
+
+_MILLIS = DataType("TIMESTAMP_LTZ", precision=3)
+_UUID_TYPES = frozenset({"03", "04", "3", "4"})
+_INTEGER = re.compile(r"[+-]?\d{1,30}")
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+Json = Any
+"""A decoded JSON value."""
+Fields = Mapping[str, Json]
+
+
+def document_texts(document: str) -> dict[str, str | None]:
+    """Return the fields of a document as text (see `_field_text`), or None for null.
+
+    Raises msgspec.MsgspecError or ValueError if the document is invalid.
+    """
+    fields = _decode_fields(document)
+    return {name: _field_text(bytes(raw)) for name, raw in fields.items()}
+
+
+def _field_text(raw: bytes) -> str | None:
+    """Return a JSON value as text: scalars as plain text, objects and arrays as compact JSON.
+
+    Returns None for null. Raises msgspec.MsgspecError or ValueError if the value is invalid.
+    """
+    if raw[:1] not in (b"{", b"[", b'"', b"n"):
+        return raw.decode()
+    value = _plain(_decode(raw))
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _encode(value).decode() if isinstance(value, dict | list) else str(value)
+
+
+def _plain(value: Json) -> Json:
+    """Replace the special objects of Extended JSON in a decoded value by plain values.
+
+    Raises ValueError if a special object is invalid.
+    """
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    for name, read in _SPECIAL.items():
+        if name in value and len(value) <= 2:
+            return read(value[name], value)
+    return {name: _plain(item) for name, item in value.items()}
+
+
+def _as_it_is(value: Json, fields: Fields) -> Json:
+    return value if isinstance(value, str) else _plain(value)
+
+
+def _integer(value: Json, fields: Fields) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    raise ValueError(f"{value!r} is not an integer of Extended JSON")
+
+
+def _date(value: Json, fields: Fields) -> int:
+    """Return the value of a $date in milliseconds since the epoch."""
+    if isinstance(value, dict):
+        value = _plain(value)
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
+        millis = read_texts([value], _MILLIS)
+        return int(millis.cast(pa.int64())[0].as_py())
+    return _integer(value, fields)
+
+
+def _timestamp(value: Json, fields: Fields) -> Json:
+    """Return the value of a $timestamp in seconds since the epoch."""
+    return _plain(value.get("t")) if isinstance(value, dict) else value
+
+
+def _binary(value: Json, fields: Fields) -> str:
+    subtype = fields.get("$type", "00")
+    if isinstance(value, dict):
+        value, subtype = value.get("base64"), value.get("subType", "00")
+    if not isinstance(value, str):
+        raise ValueError("$binary of Extended JSON is not base64")
+    data = binascii.a2b_base64(value.encode(), strict_mode=True)
+    if str(subtype) in _UUID_TYPES and len(data) == 16:
+        return str(uuid.UUID(bytes=data))
+    return base64.b64encode(data).decode()
+
+
+def _regex(value: Json, fields: Fields) -> str:
+    options = fields.get("$options", "")
+    if isinstance(value, dict):
+        value, options = value.get("pattern"), value.get("options", "")
+    return f"/{value}/{options}"
+
+
+def _nothing(value: Json, fields: Fields) -> None:
+    return None
+
+
+def _named(name: str) -> Callable[[Json, Fields], str]:
+    return lambda value, fields: name
+
+
+_SPECIAL: Mapping[str, Callable[[Json, Fields], Json]] = {
+    "$oid": _as_it_is,
+    "$numberInt": _integer,
+    "$numberLong": _integer,
+    "$numberDouble": _as_it_is,
+    "$numberDecimal": _as_it_is,
+    "$date": _date,
+    "$timestamp": _timestamp,
+    "$binary": _binary,
+    "$uuid": _as_it_is,
+    "$regularExpression": _regex,
+    "$regex": _regex,
+    "$symbol": _as_it_is,
+    "$code": _as_it_is,
+    "$undefined": _nothing,
+    "$minKey": _named("MinKey"),
+    "$maxKey": _named("MaxKey"),
+}

@@ -19,8 +19,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.cdc.columns.column_reader import INT64_ENCODING
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.ddl.alter_text import column_changes
-from ingestd.cdc.ddl.inference import proven_by_columns
+from ingestd.cdc.ddl.alter_text import column_changes, proven_by_columns
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges

@@ -17,7 +17,7 @@ from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.base import Comments, Decoded, KnownColumns, RecordChunk, comment_events
 from ingestd.cdc.columns.arrow_calls import struct_of
-from ingestd.cdc.columns.key_types import key_column
+from ingestd.cdc.columns.wire_column import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
 from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected

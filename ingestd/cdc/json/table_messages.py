@@ -23,9 +23,8 @@ from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.json_inference import JsonKinds, default_kinds, kinds_of, resolve_type
-from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
-from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
+from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn, key_column
 from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
 from ingestd.cdc.json.message_layout import NativeReader
 from ingestd.cdc.json.messages import Messages

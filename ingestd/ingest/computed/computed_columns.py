@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ConfigError, FormatError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.computed.calls import Call, called_function, parse_call
 from ingestd.ingest.computed.expressions.cells import Frame
 from ingestd.ingest.computed.expressions.expression import (
     Expression,
@@ -24,9 +23,12 @@ from ingestd.ingest.computed.expressions.expression import (
 )
 from ingestd.ingest.computed.functions import (
     FUNCTIONS,
+    Call,
+    called_function,
     check_call,
     constant_of,
     evaluate_call,
+    parse_call,
     source_of,
     type_of_call,
 )

@@ -19,8 +19,8 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.stages.decode_stage import shape_again
-from ingestd.ingest.tables.earlier_state import state_before
 from ingestd.ingest.tables.log_positions import UNKNOWN, by_name
+from ingestd.ingest.tables.managed_table import state_before
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.record_log import RecordLog

@@ -4,6 +4,11 @@ A value is in the row of the old key, whose records are in any partition of the 
 batch, earlier or later ones. So the records are read twice again, from a state of the table from
 before the update up to the update in every partition: first their keys, to trace each value to the
 row or the table that has it, then the rows that have values.
+
+If an update changes the key of a row, the source sends a delete of the old key and an insert of the
+new key, both with the position of the update in its log. PostgreSQL leaves unchanged large values
+out of the insert. Such a value is that of the old key just before the delete. The row of the old
+key can lack it, too: an update left it out, or the key had changed before.
 """
 
 import time
@@ -15,14 +20,6 @@ import pyarrow as pa
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.ingest.key_changes.table_history import Base, ReadRows, TableHistory, base_before
-from ingestd.ingest.key_changes.value_origins import (
-    ABSENT,
-    RowHistory,
-    ValueOrigins,
-    deletes_of_inserts,
-    preceding_rows,
-    value_origins,
-)
 from ingestd.ingest.rows.arrival import arrival_ranks, concatenated
 from ingestd.ingest.rows.blobs import (
     KIND,
@@ -36,11 +33,120 @@ from ingestd.ingest.rows.fill_unavailable import indices_of
 from ingestd.ingest.rows.omitted_values import kept_deletes, omitted
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.ingest.values.row_groups import Values, group_rows
+from ingestd.ingest.values.row_groups import Values, group_rows, pair_order
 from ingestd.kafka.record_log import RecordLog
+from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.spec.row_selection import Indices
+from ingestd.paimon.spec.row_selection import Indices, Mask
 from ingestd.paimon.table.read.table_read import read_table
+
+_ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RowHistory:
+    """n rows of one table in the order of their changes, each array of shape (n,).
+
+    `sources` are the numbers of their source tables, which are different tables if they are in
+    different topics, and `keys` those of their primary keys, which differ between source tables.
+    `positions` are positions in the log of the source, -1 if unknown.
+    """
+
+    keys: Indices
+    kinds: Kinds
+    sources: Indices
+    positions: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigins:
+    """Where the values of a column come from, each array of shape (n,) with indices of rows.
+
+    `rows` are the rows that have the value, and `table_keys` the rows whose keys have it in the
+    table, as of the beginning of the history. `unpaired` are inserts whose delete is not in the
+    history. An index is `_ABSENT` if another array has one, or if no row has the value.
+    """
+
+    rows: Indices
+    table_keys: Indices
+    unpaired: Indices
+
+    def of(self, rows: Indices) -> "ValueOrigins":
+        """Return the origins of the values of these rows; a row that is `_ABSENT` has none."""
+        taken = [
+            np.append(array, _ABSENT)[rows] for array in (self.rows, self.table_keys, self.unpaired)
+        ]
+        return ValueOrigins(*taken)
+
+
+def deletes_of_inserts(history: RowHistory) -> Indices:
+    """Return, for each row, the delete of the same update, or `_ABSENT` if it is not known.
+
+    If a source sent the changes again, this is the first delete: the row of the old key was as the
+    update found it only before this one. Deletes of several keys at one position are not of one
+    update, which a source should not send, so they have no insert.
+    """
+    known = np.flatnonzero(history.positions >= 0)
+    columns = {"source": history.sources[known], "position": history.positions[known]}
+    updates = group_rows(pa.table(columns), list(columns))
+    deletes = np.flatnonzero(history.kinds[known] == RowKind.DELETE)[::-1]
+    first = np.full(updates.count, _ABSENT, np.int64)
+    first[updates.codes[deletes]] = known[deletes]
+    keys = history.keys[known[deletes]]
+    ambiguous = updates.codes[deletes][keys != history.keys[first[updates.codes[deletes]]]]
+    first[ambiguous] = _ABSENT
+    paired = np.full(len(history.kinds), _ABSENT, np.int64)
+    paired[known] = first[updates.codes]
+    return paired
+
+
+def preceding_rows(history: RowHistory) -> Indices:
+    """Return, for each row, the newest earlier row of its key, or `_ABSENT`.
+
+    Rows before updates are not rows of a key.
+    """
+    count = len(history.kinds)
+    order = pair_order(history.keys, np.arange(count))
+    counts = history.kinds[order] != RowKind.UPDATE_BEFORE
+    newest = np.maximum.accumulate(np.where(counts, np.arange(count), _ABSENT))
+    before = np.concatenate([[_ABSENT], newest[:-1]]) if count else newest
+    starts = np.searchsorted(history.keys[order], history.keys[order], side="left")
+    preceding = np.empty(count, np.int64)
+    preceding[order] = np.where(before >= starts, order[before], _ABSENT)
+    return preceding
+
+
+def value_origins(
+    history: RowHistory, left_out: Mask, deletes: Indices, preceding: Indices
+) -> ValueOrigins:
+    """Return where the values of a column come from; `left_out` (n,) marks the omitted values.
+
+    `deletes` and `preceding` are those of `deletes_of_inserts` and `preceding_rows`.
+    """
+    count, kinds = len(history.kinds), history.kinds
+    here = np.arange(count)
+    # Node i is the value in row i, and node count + i the value of its key before row i.
+    inherits = left_out & ((kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER))
+    updated = inherits & (kinds == RowKind.UPDATE_AFTER)
+    following = np.concatenate([here, np.where(preceding >= 0, preceding, count + here)])
+    following[:count][updated] = count + here[updated]
+    paired = inherits & (deletes >= 0)
+    following[:count][paired] = count + deletes[paired]
+    is_end = following == np.arange(2 * count)
+    for _ in range((2 * count).bit_length()):
+        following = following[following]
+    last = following[:count]
+    ends = is_end[last]
+    in_history = ends & (last < count)
+    row = np.where(in_history, last, 0)
+    is_insert = in_history & inherits[row]
+    has_value = in_history & ~inherits[row] & (kinds[row] != RowKind.DELETE)
+    return ValueOrigins(
+        rows=np.where(has_value, last, _ABSENT),
+        table_keys=np.where(ends & ~in_history, last - count, _ABSENT),
+        unpaired=np.where(is_insert, last, _ABSENT),
+    )
+
 
 MAX_RECORDS = 2_000_000
 """Maximum number of records that are read again; they take about 100 bytes of memory each."""
@@ -66,7 +172,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """Values of a column, and for each of n inserts the index of its value or `ABSENT`."""
+    """Values of a column, and for each of n inserts the index of its value or `_ABSENT`."""
 
     values: Values
     indices: Indices
@@ -150,7 +256,7 @@ class _Search:
             column: Values = read.column(name)
             chunks = [*column.chunks, *looked_up.column(name).cast(column.type).chunks]
             second = _at(in_table, origins.table_keys)
-            second = np.where(second >= 0, read.num_rows + second, ABSENT)
+            second = np.where(second >= 0, read.num_rows + second, _ABSENT)
             indices = np.maximum(_at(in_read, origins.rows), second)
             found[name] = FoundValues(pa.chunked_array(chunks, column.type), indices)
         return found
@@ -253,13 +359,13 @@ class _Search:
                 has_value &= np.isin(read.rows.column(OFFSET).to_numpy(), mine)
                 parts.append(self._numbered(where, read.rows.select(picked).filter(has_value)))
         rows = pa.concat_tables(parts, promote_options="default")
-        at = np.full(trace.rows.num_rows, ABSENT, np.int64)
+        at = np.full(trace.rows.num_rows, _ABSENT, np.int64)
         at[needed] = indices_of(rows.select(self._identity), wanted)
         return rows, at
 
     def _table_values(self, trace: _Trace) -> tuple[pa.Table, Indices]:
         """Return the rows of the table, and the index there of the key of each row of the trace."""
-        at = np.full(trace.rows.num_rows, ABSENT, np.int64)
+        at = np.full(trace.rows.num_rows, _ABSENT, np.int64)
         needed = _used(origins.table_keys for origins in trace.origins.values())
         keys = trace.rows.select(self._keys).take(needed)
         if not len(needed) or trace.base.snapshot_id is None or trace.history.has_gap:
@@ -275,13 +381,13 @@ class _Search:
 
 
 def _at(values: Indices, indices: Indices) -> Indices:
-    """Return the values at some indices, or `ABSENT` for an index that is `ABSENT`."""
+    """Return the values at some indices, or `_ABSENT` for an index that is `_ABSENT`."""
     if not len(values):
-        return np.full(len(indices), ABSENT, np.int64)
-    return np.where(indices >= 0, values[indices], ABSENT)
+        return np.full(len(indices), _ABSENT, np.int64)
+    return np.where(indices >= 0, values[indices], _ABSENT)
 
 
 def _used(arrays: Iterable[Indices]) -> Indices:
-    """Return the distinct indices of arrays that are not `ABSENT`, in order."""
+    """Return the distinct indices of arrays that are not `_ABSENT`, in order."""
     indices = np.unique(concatenated(list(arrays)))
     return indices[indices >= 0]

@@ -11,12 +11,15 @@ No record is read before these steps are complete. A start after a crash at any 
 decisions.
 """
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ingestd.cdc.base import RejectedRecord
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.dead_letters.dead_letter import DeadLetter
+from ingestd.ingest.dead_letters.dead_letter import COLUMNS, DeadLetter, dead_letter_rows
+from ingestd.ingest.dead_letters.dead_letter_topic import dead_letter_messages
 from ingestd.ingest.recovery.log_coverage import (
     compare_logs,
     coverage_of,
@@ -25,11 +28,6 @@ from ingestd.ingest.recovery.log_coverage import (
     routing_hash,
 )
 from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs, ask_logs
-from ingestd.ingest.recovery.loss_dead_letters import (
-    overwritten_dead_letter,
-    table_dropped_dead_letter,
-    write_dead_letters,
-)
 from ingestd.ingest.recovery.losses import (
     TO_BE,
     Loss,
@@ -41,6 +39,7 @@ from ingestd.ingest.recovery.losses import (
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.log_positions import (
     Position,
     TopicName,
@@ -48,14 +47,18 @@ from ingestd.ingest.tables.log_positions import (
     by_name,
     replaced,
 )
-from ingestd.ingest.tables.managed_table import marked_pipelines
+from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
 from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets
+from ingestd.kafka.producer import produce
 from ingestd.kafka.start_stop import first_positions
+from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
-from ingestd.paimon.table.metadata.table_state import load_state, newest_record
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
+from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _LOG = logging.getLogger(__name__)
 
@@ -259,14 +262,14 @@ def _commit_decisions(
     """Commit dead letters and the new positions, the dead-letter table first."""
     named = named_losses(losses, registry.dead_letters)
     dead_letters = [(loss.name.source, loss.dead_letter()) for loss in named]
-    dead_letters += [("", table_dropped_dead_letter(name, registry)) for name in registry.missing]
+    dead_letters += [("", _table_dropped_dead_letter(name, registry)) for name in registry.missing]
     overwritten = [
         name
         for name, managed in registry.tables.items()
         if managed.overwritten_by is not None and name != registry.dead_letters
     ]
     dead_letters += [
-        ("", overwritten_dead_letter(name, registry.tables[name])) for name in overwritten
+        ("", _overwritten_dead_letter(name, registry.tables[name])) for name in overwritten
     ]
     covered = coverage_of(registry)
     changed = accepted_positions(covered, losses)
@@ -338,3 +341,58 @@ def _log_start(registry: TableRegistry, new_sources: frozenset[str], floor: Vect
         "read_again": {topic: count for topic, count in again.items() if count > 0},
     }
     _LOG.info("start_positions", extra={"ctx": context})
+
+
+def _table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
+    """Return the dead letter for a dropped table, with the offsets at which the table continues."""
+    progress = registry.progress
+    # If several topics have the same name, the existing topic is last and takes precedence.
+    topics = sorted(progress.topics.items(), key=lambda item: item[0] in registry.keys.values())
+    starts = {
+        f"{topic.topic}/{partition}": position.offset
+        for key, topic in sorted(topics, key=lambda item: item[1].topic)
+        for partition, position in sorted(progress.end.get(key, {}).items())
+    }
+    text = (
+        "the table was dropped, or lost its snapshots; it receives records from these offsets on: "
+        f"{json.dumps(starts)}"
+    )
+    return _without_record(name, "table-dropped", text)
+
+
+def _overwritten_dead_letter(name: str, table: ManagedTable) -> DeadLetter:
+    """Return the dead letter for a table whose rows another writer replaced."""
+    text = (
+        f"overwritten by a program without a progress record in snapshot {table.overwritten_by}: "
+        "rows that it left out are not read again, unless `ingestd begin` is used"
+    )
+    return _without_record(name, "table-overwritten", text)
+
+
+def _without_record(table: str, reason: str, text: str) -> DeadLetter:
+    return DeadLetter(RejectedRecord("", -1, -1, -1, GAP_STAGE, reason, text, None, None), table)
+
+
+def write_dead_letters(
+    settings: PipelineSettings,
+    table: FileStoreTable,
+    state: TableState,
+    dead_letters: Sequence[tuple[str, DeadLetter]],
+) -> list[CommitMessage]:
+    """Write (source, dead letter) pairs to the dead-letter topic if one is set, else to the table.
+
+    Returns the commit messages of the table. Raises StorageError if writing to the table fails, and
+    SourceError if sending to the topic fails.
+    """
+    messages: list[CommitMessage] = []
+    for source in sorted({source for source, _ in dead_letters}):
+        mine = [dead_letter for origin, dead_letter in dead_letters if origin == source]
+        rows = dead_letter_rows(settings.name, source, mine).select([name for name, _ in COLUMNS])
+        if settings.dead_letter_topic is not None:
+            name = source or min(settings.sources)
+            kafka = settings.sources[name].kafka
+            produce(kafka, settings.dead_letter_topic, dead_letter_messages(rows))
+            continue
+        row_writer = RowWriter(table, state, settings.commit_user, fresh=False)
+        messages += row_writer.write(rows)
+    return messages

@@ -1,13 +1,17 @@
-"""The state of one table on the driver, as read from the snapshots of the table."""
+"""The state of one table on the driver, now or before a position, as read from its snapshots."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, TableContext, TruncatePoint
-from ingestd.ingest.tables.earlier_state import state_before
-from ingestd.ingest.tables.log_positions import Vector
-from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
+from ingestd.ingest.tables.log_positions import UNKNOWN, Vector
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    decode_properties,
+    property_names,
+)
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
@@ -18,6 +22,41 @@ from ingestd.paimon.spec.snapshot import (
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierState:
+    """A snapshot of a table, and the progress of the pipeline that it contains.
+
+    `snapshot_id` is None for the empty table before its first snapshot. `position` is the largest
+    source position of the rows, -1 if unknown.
+    """
+
+    snapshot_id: int | None = None
+    position: int = UNKNOWN
+    progress: PipelineProgress = field(default_factory=PipelineProgress)
+
+
+def state_before(
+    table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, position: int
+) -> EarlierState | None:
+    """Return the newest state at or below `snapshot` without rows from after `position`.
+
+    Returns None if the required snapshots have expired. Raises FormatError if a progress record is
+    damaged.
+    """
+    shared = property_names(pipeline)[0]
+    snapshot = newest_record(table, snapshot, shared)
+    while snapshot is not None:
+        where = table.paths.snapshot(snapshot.id)
+        progress = decode_properties(pipeline, snapshot.properties, where)
+        if progress is not None and progress.position <= position:
+            return EarlierState(snapshot.id, progress.position, progress.pipeline)
+        if snapshot.id == 1:
+            return EarlierState()
+        below = find_snapshot(table.io, table.paths, snapshot.id - 1)
+        snapshot = newest_record(table, below, shared)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

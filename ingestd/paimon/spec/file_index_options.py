@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER
+from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER, DEFAULT_FPP
 from ingestd.paimon.spec.file_index_bitmap import DEFAULT_BLOCK_SIZE, has_bitmap
-from ingestd.paimon.spec.file_index_bloom import DEFAULT_FPP
 from ingestd.paimon.spec.hash64 import is_hashable
 from ingestd.paimon.spec.option_types import Options, TableOption
 from ingestd.paimon.spec.table_schema import TableSchema

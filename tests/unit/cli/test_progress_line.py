@@ -21,7 +21,7 @@ from ingestd.cli import (
     table_commands,
     verify,
 )
-from ingestd.cli.counted_files import CountingFileIO
+from ingestd.cli.progress_line import CountingFileIO
 from ingestd.errors import FormatError
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify as verify_table

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.cli import watch as module
-from ingestd.cli.daemon_status import DaemonAddress, DaemonSilentError
+from ingestd.cli.watch import DaemonAddress, DaemonSilentError
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status import Status

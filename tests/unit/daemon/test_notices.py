@@ -7,8 +7,7 @@ import pytest
 
 from ingestd import log
 from ingestd.cdc.format_guess import Guess
-from ingestd.daemon.cloud_event import CloudEvent
-from ingestd.daemon.notices import Notices
+from ingestd.daemon.notices import CloudEvent, Notices
 from ingestd.errors import IngestdError
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.offset_ranges import OffsetRange

@@ -1,10 +1,9 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.http_server import page
 from ingestd.daemon.status import Status
-from ingestd.daemon.watchdog import STUCK_SECONDS
+from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.build_info import build_info
-from ingestd.daemon.cloud_event import CloudEvent
-from ingestd.daemon.notices import Notices
+from ingestd.daemon.notices import CloudEvent, Notices
 from ingestd.daemon.restarts import RestartPolicy
-from ingestd.daemon.status import Status
+from ingestd.daemon.status import Status, build_info
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
 from ingestd.errors import (
     CommitUnknownError,

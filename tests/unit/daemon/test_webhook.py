@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.cloud_event import CONTENT_TYPE, CloudEvent, signature_headers, signing_key
+from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers, signing_key
 from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.scripted_http import Reply, ScriptedServer
-from tests.unit.daemon.test_cloud_event import SECRET
+from tests.unit.daemon.test_notices_cloud_event import SECRET
 
 UNREACHABLE = "http://127.0.0.1:9/planted-path"
 

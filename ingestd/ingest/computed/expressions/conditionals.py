@@ -19,9 +19,8 @@ from ingestd.ingest.computed.expressions.cells import (
     strict,
     true_rows,
 )
-from ingestd.ingest.computed.expressions.common_types import common_type
 from ingestd.ingest.computed.expressions.function import BOOLEAN, Argument, Function, Plan
-from ingestd.ingest.computed.expressions.logic import comparable
+from ingestd.ingest.computed.expressions.logic import common_type, comparable
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType

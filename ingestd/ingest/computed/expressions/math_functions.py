@@ -21,7 +21,6 @@ from ingestd.ingest.computed.expressions.cells import (
     either,
     strict,
 )
-from ingestd.ingest.computed.expressions.common_types import MAX_DIGITS, common_type, exact_type
 from ingestd.ingest.computed.expressions.function import (
     BIGINT,
     DOUBLE,
@@ -35,6 +34,7 @@ from ingestd.ingest.computed.expressions.function import (
     constant_number,
     require,
 )
+from ingestd.ingest.computed.expressions.logic import MAX_DIGITS, common_type, exact_type
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, DataType

@@ -23,14 +23,15 @@ from ingestd.paimon.spec.file_index import (
     BLOOM_FILTER,
     FileIndexes,
     decode_file_index,
+    encode_bloom_filter,
     encode_file_index,
+    may_contain,
 )
 from ingestd.paimon.spec.file_index_bitmap import (
     BitmapIndex,
     decode_bitmap_index,
     encode_bitmap_index,
 )
-from ingestd.paimon.spec.file_index_bloom import encode_bloom_filter, may_contain
 from ingestd.paimon.spec.file_index_options import ColumnIndex, column_indexes, manifest_threshold
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value

@@ -28,9 +28,8 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
-from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER
+from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER, may_contain
 from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index
-from ingestd.paimon.spec.file_index_bloom import may_contain
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.ingest.schemas.declared_differences import declared_differences
+from ingestd.ingest.recovery.start_warnings import declared_differences
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema

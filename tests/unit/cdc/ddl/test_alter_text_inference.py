@@ -1,7 +1,11 @@
 import pytest
 
-from ingestd.cdc.ddl.alter_text import added_columns, column_changes
-from ingestd.cdc.ddl.inference import proven_alone, proven_by_columns
+from ingestd.cdc.ddl.alter_text import (
+    added_columns,
+    column_changes,
+    proven_alone,
+    proven_by_columns,
+)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.cdc.columns.extended_json import document_texts
+from ingestd.cdc.formats.debezium_bson import document_texts
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from confluent_kafka import libversion
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.build_info import BuildInfo, build_info
-from ingestd.daemon.status import Status
+from ingestd.daemon.status import BuildInfo, Status, build_info
 from ingestd.kafka import native_reader
 
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from ingestd.cdc.columns.mysql_geometry import geometry_json
+from ingestd.cdc.columns.source_text import geometry_json
 
 
 def text(*parts: bytes, srid: int = 0) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ingestd.daemon.cloud_event import CloudEvent, signature_headers, signing_key
+from ingestd.daemon.notices import CloudEvent, signature_headers, signing_key
 from ingestd.errors import ConfigError
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

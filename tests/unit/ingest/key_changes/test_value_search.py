@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ingestd.ingest.key_changes.value_origins import (
+from ingestd.ingest.key_changes.value_search import (
     RowHistory,
     deletes_of_inserts,
     preceding_rows,

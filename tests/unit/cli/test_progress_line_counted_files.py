@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ingestd.cli.counted_files import CountingFileIO, FileCounts
+from ingestd.cli.progress_line import CountingFileIO, FileCounts
 from ingestd.paimon.io.file_io import LocalFileIO
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.recovery import loss_dead_letters
+from ingestd.ingest.recovery import start
 from ingestd.ingest.recovery.losses import Loss
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.tables.log_positions import Position, TopicName
@@ -26,7 +26,7 @@ def test_each_source_gets_the_letters_of_its_own_losses(
         assert topic == "letters"
         sent[kafka.name] = [dict(message.headers)["ingestd.topic"] for message in messages]
 
-    monkeypatch.setattr(loss_dead_letters, "produce", produce)
+    monkeypatch.setattr(start, "produce", produce)
     sources = {
         name: SourceSettings(KafkaSource(name, (), topic_pattern=".*"), "debezium-json")
         for name in ("east", "west")
@@ -38,5 +38,5 @@ def test_each_source_gets_the_letters_of_its_own_losses(
         for source, topic in (("east", "a"), ("west", "b"), ("west", "c"))
     ]
     pairs = [(source, loss.dead_letter()) for source, loss in letters]
-    assert loss_dead_letters.write_dead_letters(settings, table, load_state(table), pairs) == []
+    assert start.write_dead_letters(settings, table, load_state(table), pairs) == []
     assert sent == {"east": [b"a"], "west": [b"b", b"c"]}

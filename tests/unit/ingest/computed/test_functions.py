@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.calls import called_function, parse_call
+from ingestd.ingest.computed.functions import called_function, parse_call
 
 
 @pytest.mark.parametrize(
