@@ -5,29 +5,40 @@ import json
 import ssl
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 import typer
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ingestd.cli.keyboard import read_keys, single_keys
 from ingestd.cli.output import AsJson, say
+from ingestd.cli.watch_tables import (
+    DETAIL_KEYS,
+    KEYS,
+    Document,
+    TablesView,
+    after_key,
+    plain,
+    plain_table,
+    table_detail,
+    tables_list,
+    time_text,
+)
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.log import printable
 
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 64 << 20
 _PATH = "/status"
-
-Document = Mapping[str, Any]
 
 
 class DaemonSilentError(IngestdError):
@@ -126,7 +137,9 @@ _Polls: TypeAlias = Iterator[tuple[Document, str | None]]
 """The status at each poll and None, or the previous status and why the daemon did not respond."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN_POINTS = 40
-_SHOWN_TABLES = 20
+_OTHER_LINES = 14
+"""Lines of the view that are not tables, with one source and no error."""
+_LEAST_TABLES = 3
 _SHOWN_ERRORS = 3
 _GOOD = {"running": "green", "starting": "yellow", "backoff": "yellow"}
 
@@ -152,9 +165,9 @@ def watch(
 ) -> None:
     """Show what a running daemon does: state, rate, lag, batches, tables, errors.
 
-    On a terminal the view is updated until Ctrl-C; elsewhere each request prints a line, with
-    --json the whole status as one line of JSON. After the first response, the command keeps
-    polling a daemon that does not respond.
+    On a terminal the view is updated until q or Ctrl-C: s sorts the tables by the next column,
+    arrows select one, Enter opens it. Elsewhere each request prints a line, with --json the whole
+    status as JSON. After the first response, a daemon that does not respond is polled on.
 
     **Examples**
 
@@ -162,35 +175,47 @@ def watch(
 
     ingestd watch https://ingestd.data:8443 --ca ca.pem --auth-file token --count 1 --json
     """
-    polls = _polls(DaemonAddress(url, ca, auth_file), interval, count)
+    daemon = DaemonAddress(url, ca, auth_file)
     try:
-        _show(polls, as_json=as_json)
+        if sys.stdout.isatty() and not as_json:
+            _live(daemon, interval, count)
+        else:
+            _lines(_polls(daemon, interval, count), as_json=as_json)
     except KeyboardInterrupt:
         if count is not None:
             raise  # the command was to end by itself
 
 
-def _show(polls: _Polls, *, as_json: bool) -> None:
-    if as_json:
-        for document, _ in polls:
-            _line(json.dumps(document, ensure_ascii=False))
-    elif sys.stdout.isatty():
-        _live(polls)
-    else:
-        for document, note in polls:
-            _line(status_line(document) if note is None else f"silent: {note}")
+def _lines(polls: _Polls, *, as_json: bool) -> None:
+    for document, note in polls:
+        if as_json:
+            say(json.dumps(document, ensure_ascii=False))
+        else:
+            say(status_line(document) if note is None else f"silent: {note}")
 
 
-def _polls(daemon: DaemonAddress, interval: float, count: int | None) -> _Polls:
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
+def _polls(
+    daemon: DaemonAddress,
+    interval: float,
+    count: int | None,
+    pause: Callable[[float], bool] = _sleep,
+) -> _Polls:
     """Yield the status and None, or without a response the previous status and the reason.
 
-    Raises DaemonSilentError if there is no response to the first request.
+    `pause` waits between two requests, and returns False to end. Raises DaemonSilentError if there
+    is no response to the first request.
     """
     document = daemon.status()
     yield document, None
     left = None if count is None else count - 1
     while left is None or left > 0:
-        time.sleep(interval)
+        if not pause(interval):
+            return
         left = None if left is None else left - 1
         try:
             document = daemon.status()
@@ -200,14 +225,43 @@ def _polls(daemon: DaemonAddress, interval: float, count: int | None) -> _Polls:
             yield document, None
 
 
-def _live(polls: _Polls) -> None:
-    with Live(console=Console(), auto_refresh=False, screen=False) as view:
-        for document, note in polls:
-            view.update(status_view(document, note), refresh=True)
+def _live(daemon: DaemonAddress, interval: float, count: int | None) -> None:
+    has_keys = sys.stdin.isatty()
+    with (
+        Live(console=Console(), auto_refresh=False, screen=False) as live,
+        single_keys() if has_keys else nullcontext(),
+    ):
+        screen = _Screen(live)
+        pause = screen.wait_for_keys if has_keys else _sleep
+        for document, note in _polls(daemon, interval, count, pause):
+            screen.show(document, note)
 
 
-def _line(text: str) -> None:
-    say(text)
+class _Screen:
+    """The live view, and what the user has chosen with keys."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._view = TablesView()
+        self._document: Document = {}
+        self._note: str | None = None
+
+    def show(self, document: Document, note: str | None) -> None:
+        """Show a status."""
+        self._document, self._note = document, note
+        view = status_view(document, note, self._view, self._live.console.height)
+        self._live.update(view, refresh=True)
+
+    def wait_for_keys(self, seconds: float) -> bool:
+        """Follow the keys for some seconds; return False if the user quits."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            for key in read_keys(left):
+                if key == "q":
+                    return False
+                self._view = after_key(self._document, self._view, key)
+            self.show(self._document, self._note)
+        return True
 
 
 def status_line(document: Document) -> str:
@@ -225,13 +279,20 @@ def status_line(document: Document) -> str:
         "restarts": document["restarts"],
         "rejected": sum(finished["rejected"] for finished in recent["batches"]),
     }
-    return " ".join(f"{name}={_plain(value)}" for name, value in words.items())
+    return " ".join(f"{name}={plain(value)}" for name, value in words.items())
 
 
-def status_view(document: Document, note: str | None = None) -> RenderableType:
-    """Return the status as a view for the terminal; `note` says why it is outdated, if it is."""
+def status_view(
+    document: Document,
+    note: str | None = None,
+    tables: TablesView = TablesView(),  # noqa: B008  (frozen)
+    height: int = 40,
+) -> RenderableType:
+    """Return the status as a view for a terminal of `height` lines.
+
+    `note` states why the status is outdated, if it is; `tables` is what the user has chosen.
+    """
     state = str(document["state"])
-    recent = document["recent"]
     head = Text.assemble(
         (printable(str(document["pipeline"])), "bold"),
         "  ",
@@ -240,22 +301,35 @@ def status_view(document: Document, note: str | None = None) -> RenderableType:
         f"  restarts {document['restarts']}",
         f"  version {printable(str(document['version']))}",
     )
-    lines: list[RenderableType] = [head, _batch(document)]
+    if tables.is_open and tables.selected is not None:
+        body, keys = [table_detail(document, tables.selected)], DETAIL_KEYS
+    else:
+        body, keys = _overview(document, tables, height), KEYS
+    notes = [Text(printable(note), "yellow")] if note else []
+    return Group(head, Text(""), *body, *notes, Text(keys, "dim"))
+
+
+def _overview(document: Document, tables: TablesView, height: int) -> list[RenderableType]:
+    recent = document["recent"]
+    errors = recent["errors"][:_SHOWN_ERRORS]
+    others = _OTHER_LINES + len(document["sources"]) + len(errors)
+    lines: list[RenderableType] = [_batch(document)]
     for title, points in (("records/s", recent["rates"]), ("lag", recent["lags"])):
         lines.append(_plot(title, [float(value) for _, value in points]))
-    lines += [Text(""), _tables(document), Text(""), _sources(document)]
-    lines += [
-        Text(f"{error['type']}: {' '.join(printable(error['message']).split())}", "red")
-        for error in recent["errors"][:_SHOWN_ERRORS]
-    ]
-    if note:
-        lines.append(Text(printable(note), "yellow"))
-    return Group(*lines)
+    lines += [Text(""), tables_list(document, tables, max(_LEAST_TABLES, height - others))]
+    lines += [Text(""), _sources(document)]
+    return lines + [_error(error) for error in errors]
+
+
+def _error(error: Document) -> Text:
+    message = " ".join(printable(error["message"]).split())
+    text = f"{time_text(error['at'])} {error['type']}: {message}"
+    return Text(text, "red", no_wrap=True, overflow="ellipsis")
 
 
 def _batch(document: Document) -> Text:
     batch = document["batch"]
-    done = f"batch {_plain(batch['finished'])} done"
+    done = f"batch {plain(batch['finished'])} done"
     if batch["running"] is None:
         return Text(f"{done}, none under way")
     phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in (batch["phases"] or {}).items())
@@ -268,29 +342,12 @@ def _plot(title: str, values: list[float]) -> Text:
     bars = "".join(
         _BARS[int(value / top * (len(_BARS) - 1))] if top else _BARS[0] for value in shown
     )
-    newest = _plain(shown[-1]) if shown else "-"
+    newest = plain(shown[-1]) if shown else "-"
     return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {newest}")
 
 
-def _tables(document: Document) -> Table:
-    table = _table("table", "snapshot", "rows", "files", "lag")
-    tables = list(document["tables"].items())
-    for name, state in tables[:_SHOWN_TABLES]:
-        lag = state.get("lag_seconds")
-        table.add_row(
-            Text(printable(name)),
-            _plain(state["snapshot_id"]),
-            _plain(state["rows"]),
-            _plain(state["files"]),
-            "-" if lag is None else f"{lag:.1f} s",
-        )
-    if len(tables) > _SHOWN_TABLES:
-        table.add_row(Text(f"and {len(tables) - _SHOWN_TABLES} more"))
-    return table
-
-
 def _sources(document: Document) -> Table:
-    table = _table("source", "topics", "partitions", "lag")
+    table = plain_table("source", "topics", "partitions", "lag")
     for name, source in document["sources"].items():
         partitions = [
             partition for topic in source["topics"].values() for partition in topic.values()
@@ -299,15 +356,7 @@ def _sources(document: Document) -> Table:
         lags = [partition["lag"] for partition in partitions]
         lag = None if not lags or None in lags else sum(lags)
         counts = (len(source["topics"]), len(partitions), lag)
-        table.add_row(Text(printable(name) + reachable), *map(_plain, counts))
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
+        table.add_row(Text(printable(name) + reachable), *map(plain, counts))
     return table
 
 
@@ -328,11 +377,3 @@ def _lag_seconds(document: Document) -> float | None:
 
 def _last(points: list[tuple[float, float]]) -> float | None:
     return float(points[-1][1]) if points else None
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return printable(str(value))

@@ -101,6 +101,16 @@ SCENES: Mapping[str, Scene] = {
         talk=(("records/s", "C-c"),),
         line=False,
     ),
+    "watch-sorted": Scene(
+        ("watch", DAEMON, "--interval", "0.2"),
+        talk=(("records/s", "s"), ("snapshot *", "q")),
+        line=False,
+    ),
+    "watch-one-table": Scene(
+        ("watch", DAEMON, "--interval", "0.2"),
+        talk=(("records/s", "Down", "Enter"), ("last result", "q")),
+        line=False,
+    ),
     "verify-in-a-pipe": Scene(("verify", "lake", "shop.orders"), pipe=True),
 }
 
@@ -126,7 +136,10 @@ def daemon() -> Iterator[Mapping[str, str]]:
     status.batch_started("7", [OffsetRange("shop", "shop.public.orders", 0, 0, 200)])
     counts = Counts()
     counts.records[TopicPartition("shop", "shop.public.orders", 0)] = 200
-    commits = (TableCommit("shop.orders", "committed", 3, 200, 0.1),)
+    commits = (
+        TableCommit("shop.orders", "committed", 3, 200, 0.1),
+        TableCommit("shop.clicks", "committed", 12, 40, 0.1),
+    )
     ends = {"shop": {"shop.public.orders": {0: 200, 1: 280}}}
     status.batch_finished(BatchSummary("7", ends, commits, counts))
     status.failed(SourceError("source shop: broker-0:9092 did not respond"))

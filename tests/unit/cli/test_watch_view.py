@@ -1,15 +1,21 @@
 """The status of a daemon as people and pipes see it."""
 
 import io
+import re
+from typing import Any
 
 from rich.console import Console
 
+from ingestd.cli.keyboard import parse_keys
 from ingestd.cli.watch import status_line, status_view
+from ingestd.cli.watch_tables import TablesView, after_key, ordered
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.paimon.io.file_io import MemoryFileIO
+from tests.support.native_tables import native_table
 
 
 def busy() -> Status:
@@ -54,11 +60,77 @@ def test_a_daemon_that_has_done_nothing_yet_is_shown_too() -> None:
     assert "lag=- lag_seconds=- " in status_line(Status("new", "1", []).document())
 
 
-def test_only_so_many_tables_are_listed() -> None:
-    status = busy()
-    document = status.document()
-    (one,) = document["tables"].values()
-    document["tables"] = {f"db.t{number}": one for number in range(25)}
+def many(count: int) -> dict[str, Any]:
+    document = busy().document()
+    (table,) = document["tables"].values()
+    document["tables"] = {
+        f"db.t{number:02}": {**table, "rows": number % 7, "lag_seconds": number or None}
+        for number in range(count)
+    }
+    return document
+
+
+def text_of(document: dict[str, Any], view: TablesView, height: int) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=120).print(status_view(document))
-    assert "and 5 more" in stream.getvalue()
+    Console(file=stream, width=120).print(status_view(document, None, view, height))
+    return stream.getvalue()
+
+
+def test_every_table_is_reached_and_the_view_fits_the_terminal() -> None:
+    document, view = many(60), TablesView()
+    seen: set[str] = set()
+    for _ in range(60):
+        text = text_of(document, view, 24)
+        assert len(text.splitlines()) <= 24
+        seen |= set(re.findall(r"db\.t\d\d", text))
+        view = after_key(document, view, "down")
+    assert len(seen) == 60
+    assert "tables 53 to 60 of 60" in text_of(document, view, 24)
+
+
+def test_tables_are_sorted_by_each_column_with_unknown_values_last() -> None:
+    document, view = many(10), TablesView()
+    orders = {}
+    for _ in range(5):
+        orders[view.sort] = ordered(document, view)
+        view = after_key(document, view, "s")
+    assert view.sort == "table"
+    assert orders["rows"][:3] == ["db.t06", "db.t05", "db.t04"]
+    assert orders["lag"][0] == "db.t09"
+    assert orders["lag"][-1] == "db.t00"
+
+
+def test_one_table_is_opened_and_left() -> None:
+    document = many(3)
+    view = TablesView()
+    for key in ("down", "down", "down", "x", "enter"):
+        view = after_key(document, view, key)
+    assert (view.selected, view.is_open) == ("db.t02", True)
+    assert "last result" in text_of(document, view, 24)
+    del document["tables"]["db.t02"]
+    assert "no longer in the status" in text_of(document, view, 24)
+    assert not after_key(document, view, "escape").is_open
+
+
+def test_tables_from_before_a_restart_are_shown() -> None:
+    status = Status("shop", "1.2.3", ["s"])
+    schema = native_table("/w", [("id", "INT")], io=MemoryFileIO()).schema
+    status.tables_opened({"db.old": OpenedTable(schema, 41, 1000.0)})
+    assert re.search(r"db.old +41 ", text_of(status.document(), TablesView(), 24))
+    opened = TablesView(selected="db.old", is_open=True)
+    assert "1970-01-01T00:16:40Z" in text_of(status.document(), opened, 24)
+
+
+def test_errors_have_their_time() -> None:
+    assert "1970-01-01T00:16:40Z SourceError: broke" in shown(busy())
+
+
+def test_a_pipeline_without_tables_takes_keys() -> None:
+    document = Status("new", "1", []).document()
+    for key in ("up", "down", "enter", "s", "escape"):
+        assert not after_key(document, TablesView(), key).is_open
+
+
+def test_keys_of_terminals_have_names() -> None:
+    assert parse_keys("\x1b[A\x1bOBs\r\x1b") == ["up", "down", "s", "enter", "escape"]
+    assert parse_keys("\x1b[5~q") == ["q"]

@@ -1,0 +1,46 @@
+"""Keys pressed on the terminal, without waiting for the end of a line."""
+
+import os
+import re
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+Keys: TypeAlias = list[str]
+"""Names of pressed keys: a character, or `up`, `down`, `enter`, `escape`."""
+_NAMES = {"\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down"} | {
+    "\r": "enter",
+    "\n": "enter",
+    "\x1b": "escape",
+}
+_KEY = re.compile(r"\x1b(?:[\[O][0-9;]*[A-Za-z~])?|.", re.DOTALL)
+_READ_BYTES = 1024
+
+
+def parse_keys(text: str) -> Keys:
+    """Return the keys of what a terminal sent; unknown escape sequences are left out."""
+    names = [_NAMES.get(sequence, sequence) for sequence in _KEY.findall(text)]
+    return [name for name in names if not name.startswith("\x1b")]
+
+
+def read_keys(seconds: float) -> Keys:
+    """Return the keys pressed within `seconds`, at the first one; [] if there are none."""
+    readable, _, _ = select.select([sys.stdin], [], [], max(0.0, seconds))
+    if not readable:
+        return []
+    return parse_keys(os.read(sys.stdin.fileno(), _READ_BYTES).decode("utf-8", "replace"))
+
+
+@contextmanager
+def single_keys() -> Iterator[None]:
+    """Deliver keys to `read_keys` as they are pressed; Ctrl-C still interrupts."""
+    settings = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)

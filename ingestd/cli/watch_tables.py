@@ -1,0 +1,150 @@
+"""The tables of `ingestd watch`: order, selection, and the view of one table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ingestd.log import printable
+
+Document: TypeAlias = Mapping[str, Any]
+"""The status of a daemon, or a part of it."""
+KEYS = "up/down select   enter look into the table   s sort   q quit"
+DETAIL_KEYS = "escape back   q quit"
+_COLUMNS: Mapping[str, str] = {
+    "table": "",
+    "snapshot": "snapshot_id",
+    "rows": "rows",
+    "files": "files",
+    "lag": "lag_seconds",
+}
+"""The columns of the list with their names in the status."""
+_SHOWN_BATCHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TablesView:
+    """What the user has chosen: the column of the order, the selected table, and if it is open."""
+
+    sort: str = "table"
+    selected: str | None = None
+    is_open: bool = False
+
+
+def ordered(document: Document, view: TablesView) -> list[str]:
+    """Return the names of all tables: by name, or the greatest values first, unknown ones last."""
+    tables = document["tables"]
+    field = _COLUMNS[view.sort]
+    if not field:
+        return sorted(tables)
+
+    def rank(name: str) -> tuple[bool, float, str]:
+        value = tables[name].get(field)
+        return value is None, -float(value or 0), name
+
+    return sorted(tables, key=rank)
+
+
+def after_key(document: Document, view: TablesView, key: str) -> TablesView:
+    """Return the view after a key; a key without a meaning changes nothing."""
+    names = ordered(document, view)
+    if key == "escape":
+        return replace(view, is_open=False)
+    if view.is_open or not names:
+        return view
+    if key == "s":
+        columns = list(_COLUMNS)
+        return replace(view, sort=columns[(columns.index(view.sort) + 1) % len(columns)])
+    position = _position(names, view)
+    if key in ("up", "down"):
+        moved = min(max(position + (1 if key == "down" else -1), 0), len(names) - 1)
+        return replace(view, selected=names[moved])
+    return replace(view, selected=names[position], is_open=True) if key == "enter" else view
+
+
+def tables_list(document: Document, view: TablesView, rows: int) -> RenderableType:
+    """Return the list of the tables: at most `rows` of them, with the selected one."""
+    names = ordered(document, view)
+    position = _position(names, view)
+    first = min(max(0, position - rows + 1), max(0, len(names) - rows))
+    titles = [f"{title} *" if title == view.sort else title for title in _COLUMNS]
+    table = plain_table(*titles)
+    for name in names[first : first + rows]:
+        state = document["tables"][name]
+        style = "reverse" if name == view.selected else ""
+        cells = [plain(state.get(field)) for field in _COLUMNS.values() if field != "lag_seconds"]
+        lag = seconds_text(state.get("lag_seconds"))
+        table.add_row(Text(printable(name)), *cells[1:], lag, style=style)
+    if len(names) <= rows:
+        return table
+    return Group(table, Text(f"tables {first + 1} to {first + rows} of {len(names)}", "dim"))
+
+
+def table_detail(document: Document, name: str) -> RenderableType:
+    """Return the view of one table: its state, its newest commits and its schema changes."""
+    state = document["tables"].get(name)
+    if state is None:
+        return Text(f"{printable(name)}: no longer in the status of the daemon")
+    recent = document["recent"]
+    values = Table(box=None, show_header=False, pad_edge=False)
+    for title, value in (
+        ("snapshot", plain(state["snapshot_id"])),
+        ("committed", plain(state["committed_at"])),
+        ("last result", plain(state["result"])),
+        ("schema", plain(state["schema_id"])),
+        ("rows since start", plain(state["rows"])),
+        ("files since start", plain(state["files"])),
+        ("lag", seconds_text(state.get("lag_seconds"))),
+    ):
+        values.add_row(title, value)
+    batches = plain_table("batch", "at", "snapshot", "seconds")
+    for batch in [batch for batch in recent["batches"] if name in batch["snapshots"]][
+        :_SHOWN_BATCHES
+    ]:
+        total = f"{sum(batch['seconds'].values()):.1f}"
+        snapshot = plain(batch["snapshots"][name])
+        batches.add_row(plain(batch["batch_id"]), time_text(batch["at"]), snapshot, total)
+    changes = [
+        Text(f"{time_text(change['at'])} schema {change['schema_id']}: {printable(change['what'])}")
+        for change in recent["schemas"]
+        if change["table"] == name
+    ]
+    return Group(Text(printable(name), "bold"), values, Text(""), batches, *changes)
+
+
+def plain_table(first: str, *others: str) -> Table:
+    """Return an empty table: names in the first column, numbers in the others."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def plain(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
+    """Return a value of the status as text; an unknown one is -."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return printable(str(value))
+
+
+def seconds_text(value: float | None) -> str:
+    """Return a number of seconds with its unit; an unknown one is -."""
+    return "-" if value is None else f"{value:.1f} s"
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in seconds since 1970 as a UTC timestamp."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _position(names: Sequence[str], view: TablesView) -> int:
+    return names.index(view.selected) if view.selected in names else 0
