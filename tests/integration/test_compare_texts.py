@@ -126,6 +126,9 @@ def typed() -> Iterator[Typed]:
     yield Typed(
         "numeric", "STRING", [(one, one) for one in [*decimals(3), "1.500", "100", "1000", "0"]]
     )
+    special = ("NaN", "Infinity", "-Infinity")
+    yield Typed("numeric", "STRING", [(literal(one), one) for one in special])
+    yield Typed("numeric", "DOUBLE", [(literal(one), float(one)) for one in special])
     yield Typed("date", "DATE", [(literal(str(one.date())), one.date()) for one in moments()])
     for source, lake in (("timestamp", "TIMESTAMP(6)"), ("timestamptz", "TIMESTAMP_LTZ(6)")):
         yield Typed(source, lake, [(literal(one.isoformat()), micros(one)) for one in moments()])
