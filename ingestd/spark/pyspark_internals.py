@@ -7,8 +7,8 @@ has to be checked against this module only. Two groups of functions:
                count_executors
                The daemon needs them for correct errors and states, and for channels closed to
                other users.
-    optional   use_java_serializer, submit_map_stage
-               They save CPU of each batch, and run stage 1 of the next one early.
+    optional   skip_packaged_sources, use_java_serializer, submit_map_stage
+               They save a process, CPU of each batch, and run stage 1 of the next batch early.
                `INGESTD_SPARK_INTERNALS=off` disables them, together with our own start of the JVM
                (`startup.jvm`).
 
@@ -18,6 +18,7 @@ class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_s
 """
 
 import atexit
+import logging
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -27,9 +28,12 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
     import subprocess
+
+_LOG = logging.getLogger(__name__)
 
 
 def has_context() -> bool:
@@ -73,6 +77,22 @@ def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no 
     token = classes.forName("py4j.CallbackClient").getDeclaredField("authToken")
     token.setAccessible(True)
     token.set(client, secret)
+
+
+def skip_packaged_sources(session: SparkSession) -> None:
+    """Keep Spark from searching installed packages for data sources in a new Python process.
+
+    The search would run when the first source is registered, and its process would stay.
+    """
+    jvm: Any = session._jvm
+    package = jvm.org.apache.spark.sql.execution.datasources
+    try:
+        manager = getattr(getattr(package, "DataSourceManager$"), "MODULE$")
+        if manager.dataSourceBuilders().isEmpty():
+            no_sources = jvm.scala.Option.apply(jvm.PythonUtils.toScalaMap({}))
+            getattr(manager, "dataSourceBuilders_$eq")(no_sources)
+    except (Py4JError, TypeError) as error:
+        _LOG.debug("packaged_sources_not_skipped", extra={"ctx": {"error": str(error)}})
 
 
 def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:

@@ -19,6 +19,7 @@ from ingestd.spark.pyspark_internals import (
     authenticate_callbacks,
     has_context,
     restrict_accumulator_socket,
+    skip_packaged_sources,
 )
 from ingestd.spark.startup.jvm import (
     Gateway,
@@ -33,6 +34,7 @@ from ingestd.spark.startup.settings import (
     is_confidential,
     prepare_environment,
     session_settings,
+    uses_internals,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -56,9 +58,12 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
         try:
-            return _session(settings)
+            session = _session(settings)
         except Py4JJavaError as error:
             raise _refusal(settings["spark.master"], str(error)) from error
+    if uses_internals():
+        skip_packaged_sources(session)
+    return session
 
 
 def _session(settings: Mapping[str, str]) -> SparkSession:
