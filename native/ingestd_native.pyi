@@ -168,7 +168,9 @@ class ProtobufReader:
     """A reader of the simple fields of Protobuf messages of one type."""
 
     def __new__(
-        cls, fields: list[tuple[int, Any, bool, bool]], residual: list[int]
+        cls,
+        fields: list[tuple[int, Any, bool, bool, int | None]],
+        residual: list[tuple[int, int | None]],
     ) -> ProtobufReader: ...
     def read(
         self, texts: list[bytes] | Texts, skip: int

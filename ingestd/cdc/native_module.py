@@ -17,7 +17,7 @@ from ingestd.paimon.spec.arrow import Array
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 6
+_FORMAT = 7
 """The required version of the interface of the extension: readers, columns and Kafka records."""
 
 Path = tuple[str, ...]
@@ -111,9 +111,9 @@ class NativeModule(Protocol):
         ...
 
     def ProtobufReader(  # noqa: N802 - a class of the extension
-        self, fields: Sequence[Spec], residual: Sequence[int]
+        self, fields: Sequence[Spec], residual: Sequence[tuple[int, int | None]]
     ) -> NativeProtobuf:
-        """Return a reader; `residual` are the numbers of fields that are not decoded."""
+        """Return a reader; `residual` are the numbers and oneofs of fields that are not decoded."""
         ...
 
 

@@ -39,13 +39,17 @@ pub struct Field {
     pub repeated: bool,
     /// Whether an absent value is null; otherwise it is zero or empty.
     pub presence: bool,
+    /// The index of the oneof that contains the field.
+    pub oneof: Option<usize>,
 }
 
 /// The fields of a message by number.
 pub struct Message {
     fields: Vec<Field>,
-    /// The numbers of fields that are copied into the residual message.
-    residual: Vec<u64>,
+    /// The numbers of fields that are copied into the residual message, with their oneofs.
+    residual: Vec<(u64, Option<usize>)>,
+    /// The number of oneofs.
+    oneofs: usize,
 }
 
 /// An undecoded value.
@@ -193,9 +197,16 @@ fn unzigzag(value: u64) -> i64 {
 }
 
 impl Message {
-    pub fn new(mut fields: Vec<Field>, residual: Vec<u64>) -> Self {
+    pub fn new(mut fields: Vec<Field>, residual: Vec<(u64, Option<usize>)>) -> Self {
         fields.sort_by_key(|field| field.number);
-        Message { fields, residual }
+        let simple = fields.iter().filter_map(|field| field.oneof);
+        let others = residual.iter().filter_map(|(_, oneof)| *oneof);
+        let oneofs = simple.chain(others).max().map_or(0, |last| last + 1);
+        Message {
+            fields,
+            residual,
+            oneofs,
+        }
     }
 
     /// Returns an empty array of structs with the fields in the order of their numbers.
@@ -230,10 +241,15 @@ impl Message {
     /// Reads a message, and appends its values to the children of an array.
     ///
     /// Fields of `self.residual` are appended to `residual`. It is a mismatch if a value is invalid,
-    /// or if a field with an inner message occurs twice.
+    /// or if a field with an inner message, or a oneof, occurs twice.
     fn read(&self, bytes: &[u8], array: &mut Array, residual: Option<&mut Vec<u8>>) -> Fit<()> {
         let mut input = Input { rest: bytes };
         let mut last: Vec<Option<Raw>> = vec![None; self.fields.len()];
+        let mut chosen = vec![false; self.oneofs];
+        let mut choose = |oneof: Option<usize>| match oneof {
+            Some(index) if std::mem::replace(&mut chosen[index], true) => Err(Mismatch),
+            _ => Ok(()),
+        };
         let mut copied = residual;
         let mut guess = 0;
         while !input.rest.is_empty() {
@@ -241,13 +257,14 @@ impl Message {
             let tag = input.varint()?;
             let (number, wire) = (tag >> 3, tag & 7);
             let raw = input.raw(wire)?;
-            if number == 0 {
+            if number == 0 || tag > u64::from(u32::MAX) {
                 return Err(Mismatch);
             }
             let Some(index) = self.find(number, guess) else {
                 if let Some(copied) = copied.as_deref_mut()
-                    && self.residual.contains(&number)
+                    && let Some((_, oneof)) = self.residual.iter().find(|it| it.0 == number)
                 {
+                    choose(*oneof)?;
                     copied.extend_from_slice(&start[..start.len() - input.rest.len()]);
                 }
                 continue;
@@ -255,6 +272,7 @@ impl Message {
             guess = index + 1;
             let field = &self.fields[index];
             let expected = field.kind.wire();
+            choose(field.oneof)?;
             match (field.repeated, raw) {
                 (true, Raw::Sized(packed)) if expected != SIZED => {
                     field

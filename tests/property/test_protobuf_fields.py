@@ -21,8 +21,9 @@ message A {
   repeated double rd = 24; map<string, int32> m = 25; B b1 = 26; repeated B bs = 27;
   google.protobuf.Timestamp at = 28; google.protobuf.Duration took = 29;
   google.protobuf.StringValue sv = 30; google.protobuf.UInt64Value uv = 31;
-  oneof c { int32 left = 32; string right = 33; }
+  oneof c { int32 left = 32; string right = 33; B deep = 36; }
   repeated bool rb = 34; repeated google.protobuf.Timestamp ats = 35;
+  map<bool, B> mb = 37;
 }
 enum Kind { NEW = 0; OLD = 1; GONE = -1; }
 message B { int32 x = 1; string y = 2; }
@@ -60,21 +61,23 @@ VALUES = {
     2: BODIES.map(sized),
     5: st.binary(min_size=4, max_size=4),
 }
-WIRES = {1: [8, 9, 11, 13], 5: [8, 10, 12], 2: [14, 15, 18, *range(20, 32), 33, 34, 35]}
+WIRES = {1: [8, 9, 11, 13], 5: [8, 10, 12], 2: [14, 15, 18, *range(20, 32), 33, 34, 35, 36, 37]}
 EXPECTED = {
     number: next((wire for wire, numbers in WIRES.items() if number in numbers), 0)
-    for number in range(1, 36)
+    for number in range(1, 38)
 } | {8: 5, 9: 1, 11: 1, 13: 1}
 
 
 @st.composite
 def fields(draw: st.DrawFn) -> bytes:
     """A field, mostly with its own wire type."""
-    number = draw(st.integers(1, 37))
+    number = draw(st.integers(1, 39))
     wire = EXPECTED.get(number, 0)
     if draw(st.integers(0, 19)) == 0:
         wire = draw(st.sampled_from([0, 1, 2, 3, 5]))
     value = draw(VALUES[wire]) if wire in VALUES else b""
+    if wire == 3:
+        value = draw(st.sampled_from([varint(1), b""])) + varint(number << 3 | 4)
     return varint(number << 3 | wire) + value
 
 
@@ -112,7 +115,7 @@ def test_native_and_python_agree(values: list[bytes]) -> None:
 def test_fields_are_read_natively() -> None:
     body = b"\0" + b"\x08\x05" + b"\x72\x01a" + b"\xa2\x01\x02\1\2" + b"\xe2\x01\x04\x08\1\x10\7"
     with mock.patch("ingestd.cdc.protobuf.wire.MessageReader.read", return_value={}) as read:
-        read.return_value = dict.fromkeys(("m", "b1", "bs", "ats"))
+        read.return_value = dict.fromkeys(("m", "b1", "bs", "ats", "deep", "mb"))
         (batch,) = decode([framed(1, body)]).batches
     (row,) = batch.columns.to_pylist()
     assert [(row["i32"], row["s"], row["ri"], row["kind"])] == [(5, "a", [1, 2], "NEW")]

@@ -73,9 +73,14 @@ def _find_left_out(array: Array) -> Mask | None:
         return _marks(equal(array, pa.scalar(unavailable.BYTES)))
     if pa.types.is_map(array.type):
         return _among(array, unavailable.find_entry, dict)
-    if pa.types.is_list(array.type):
+    if pa.types.is_list(array.type) and _may_hold_placeholders(array.type.value_type):
         return _among(array, unavailable.find_array, list)
     return None
+
+
+def _may_hold_placeholders(items: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_string(items) or types.is_binary(items) or types.is_integer(items)
 
 
 def _without(array: Array, left_out: Mask | None) -> Array:

@@ -72,11 +72,15 @@ class NativeFields:
         self._simple = sorted(simple, key=lambda pair: pair[0].number)
         self._types = types
         names = {field.name for field, _ in simple}
-        self._residual = [field.number for field in fields if field.name not in names]
+        oneofs: dict[str | None, int | None] = {None: None}
+        for field in fields:
+            oneofs.setdefault(field.oneof, len(oneofs) - 1)
+        others = [field for field in fields if field.name not in names]
+        self._residual = [(field.number, oneofs[field.oneof]) for field in others]
         module = native_module()
         self._reader = None
         if module is not None and all(0 < field.number <= _LARGEST_NUMBER for field in fields):
-            specs = [_spec(field, types) for field, _ in self._simple]
+            specs = [_spec(field, types, oneofs[field.oneof]) for field, _ in self._simple]
             self._reader = module.ProtobufReader(specs, self._residual)
 
     def read(self, messages: Sequence[bytes], skip: int) -> SimpleFields | None:
@@ -113,7 +117,7 @@ def _is_simple(field: ProtoField, types: ProtoTypes) -> bool:
     return is_known and kind not in types.messages and not field.repeated
 
 
-def _spec(field: ProtoField, types: ProtoTypes) -> Spec:
+def _spec(field: ProtoField, types: ProtoTypes, oneof: int | None = None) -> Spec:
     kind: object = field.type_name
     presence = field.has_presence
     if kind in types.enums:
@@ -121,7 +125,7 @@ def _spec(field: ProtoField, types: ProtoTypes) -> Spec:
     elif kind not in SCALARS:
         kind = [_spec(inner, types) for inner in WELL_KNOWN[field.type_name]]
         presence = True
-    return (field.number, kind, field.repeated, presence)
+    return (field.number, kind, field.repeated, presence, oneof)
 
 
 def _storage(field: ProtoField, types: ProtoTypes) -> pa.DataType:

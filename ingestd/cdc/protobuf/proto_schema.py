@@ -1,7 +1,7 @@
 """Parse Protobuf schemas of a registry, which are `.proto` files, into message types.
 
-Services, options and extensions are skipped, because they are not required to read messages. Groups
-are not supported.
+Services, extensions and all options but the presence of fields are skipped, because they are not
+required to read messages. Groups are not supported.
 Specification: https://protobuf.dev/programming-guides/proto3/
 """
 
@@ -25,6 +25,7 @@ _MAX_DEPTH = 64
 _LONGEST_NAME = 500
 """Maximum length of a full name, which each nested type repeats."""
 _LABELS = frozenset({"optional", "required", "repeated"})
+_VISIBILITY = frozenset({"export", "local"})
 SCALARS = frozenset(
     {
         "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64",
@@ -43,8 +44,8 @@ class ProtoField:
 
     `type_name` is a scalar type, or the full name of a message or an enum. If `has_presence`, an
     absent field is null; otherwise it has the default of its type. For a map, `key_type` is the
-    type of its keys, and `type_name` the type of its values. `comment` precedes the field, or
-    follows it on the same line.
+    type of its keys, and `type_name` the type of its values. `oneof` is the name of the oneof that
+    contains the field. `comment` precedes the field, or follows it on the same line.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ProtoField:
     has_presence: bool = True
     key_type: str | None = None
     comment: str | None = None
+    oneof: str | None = None
 
 
 @dataclass(slots=True)
@@ -185,8 +187,19 @@ class _File:
             self._types.tops.append(self._message(self._package, 0))
         elif word == "enum":
             self._enum(self._package)
-        elif word != ";":
+        elif word == "option":
+            self._implicit = self._skip_options()
+        elif word not in (";", *_VISIBILITY):
             self._skip_statement()
+
+    def _skip_options(self) -> bool:
+        """Skip options; return whether fields that they apply to have implicit presence."""
+        start = self._at
+        self._skip_statement()
+        for index in range(start, self._at - 2):
+            if self._tokens[index].removeprefix("features.") == "field_presence":
+                return self._tokens[index + 2] == "IMPLICIT"
+        return self._implicit
 
     def _skip_statement(self) -> None:
         """Skip a statement up to its semicolon or the end of its block."""
@@ -207,27 +220,30 @@ class _File:
         if (comment := self._comments.get(self._at - 2)) is not None:
             self._types.comments[full] = comment
         self._expect("{")
-        self._members(full, depth, in_oneof=False)
+        self._members(full, depth)
         return full
 
-    def _members(self, full: str, depth: int, *, in_oneof: bool) -> None:
+    def _members(self, full: str, depth: int, oneof: str | None = None) -> None:
         while (word := self._next()) != "}":
             if word == "message":
                 self._types.nested[full].append(self._message(full, depth + 1))
             elif word == "enum":
                 self._enum(full)
             elif word == "oneof":
-                if in_oneof:
+                if oneof is not None:
                     raise ProtobufSchemaError("the Protobuf schema has a oneof in a oneof")
-                self._next()
+                name = self._next()
                 self._expect("{")
-                self._members(full, depth, in_oneof=True)
+                self._members(full, depth, name)
             elif word in ("reserved", "extensions", "option", "extend"):
                 self._skip_statement()
-            elif word != ";":
-                self._types.messages[full].append(self._field(word, in_oneof=in_oneof))
+            elif word != ";" and not self._is_visibility(word):
+                self._types.messages[full].append(self._field(word, oneof))
 
-    def _field(self, word: str, *, in_oneof: bool) -> ProtoField:
+    def _is_visibility(self, word: str) -> bool:
+        return word in _VISIBILITY and self._tokens[self._at] in ("message", "enum")
+
+    def _field(self, word: str, oneof: str | None) -> ProtoField:
         comment = self._comments.get(self._at - 1)
         label = word if word in _LABELS else ""
         kind = self._next() if label else word
@@ -243,13 +259,15 @@ class _File:
         name = self._next()
         self._expect("=")
         number = int(self._next(), 0)
+        implicit = self._implicit
         if self._tokens[self._at] == "[":
-            self._skip_statement()
+            implicit = self._skip_options()
         else:
             self._expect(";")
-        presence = in_oneof or label in ("optional", "required") or not self._implicit
+        presence = oneof is not None or label in ("optional", "required") or not implicit
         comment = comment or self._comments.get(-self._at)
-        return ProtoField(name, number, kind, label == "repeated", presence, key_type, comment)
+        repeated = label == "repeated"
+        return ProtoField(name, number, kind, repeated, presence, key_type, comment, oneof)
 
     def _enum(self, scope: str) -> None:
         name = self._next()

@@ -1,20 +1,22 @@
 """Decode binary Protobuf messages into Python values, one message at a time.
 
 Fields that are not in the schema are skipped. As the specification requires, the last value is used
-if a field that is not repeated occurs several times. Every byte of a message is read once for each
-level of nesting. Each field of an inner message, present or not, each list element, and each key
-and value of a map counts as a cell.
+if a field that is not repeated, or fields of a oneof, occur several times, and inner messages of
+one field are merged. A field of the schema with another wire type is invalid. Every byte of a
+message is read once for each level of nesting. Each field of an inner message, present or not, each
+list element, and each key and value of a map counts as a cell.
 Specification: https://protobuf.dev/programming-guides/encoding/
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ingestd.cdc.cell_budget import CellBudget
 from ingestd.cdc.protobuf.proto_schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
 
-_VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _SIZED, _GROUP, _GROUP_END, _FIXED32 = range(6)
+_LARGEST_NUMBER = 2**29 - 1
 _MAX_DEPTH = 64
 _WIRE_OF: Mapping[str, int] = {
     **dict.fromkeys(("double", "fixed64", "sfixed64"), _FIXED64),
@@ -124,21 +126,28 @@ class _Reading:
         self._fields_of = fields_of
         self._budget = budget
 
-    def message(self, message: str, data: bytes, at: int, depth: int) -> dict[str, Any]:
+    def message(
+        self,
+        message: str,
+        data: bytes,
+        at: int,
+        depth: int,
+        earlier: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the values of a message, merged into an `earlier` message of the same field."""
         if depth > _MAX_DEPTH:
             raise WireError("the message is nested too deeply")
         fields = self._fields_of(message)
         if depth:
             self._budget.spend(1 + len(fields))
-        values = {field.name: self._absent(field) for field in fields.values()}
-        size = len(data)
-        while at < size:
-            tag, at = read_varint(data, at)
-            declaration, wire = fields.get(tag >> 3), tag & 7
-            raw, at = _raw(data, at, wire)
-            if not tag >> 3:
-                raise WireError("field number 0 is invalid")
+        values = earlier
+        if values is None:
+            values = {field.name: self._absent(field) for field in fields.values()}
+        for number, wire, raw in _fields(data, at):
+            declaration = fields.get(number)
             if declaration is not None:
+                for other in _others_of_oneof(declaration, fields):
+                    values[other.name] = None
                 self._put(values, declaration, wire, raw, depth)
         return values
 
@@ -175,7 +184,7 @@ class _Reading:
             else:
                 values[field.name].append(self._value(kind, wire, raw, depth))
         else:
-            values[field.name] = self._value(kind, wire, raw, depth)
+            values[field.name] = self._value(kind, wire, raw, depth, values[field.name])
 
     def _put_entry(
         self,
@@ -189,14 +198,13 @@ class _Reading:
         self._budget.spend(2)
         key_type = field.key_type or "string"
         key, value = _DEFAULTS.get(key_type, 0), None
-        at = 0
-        while at < len(raw):
-            tag, at = read_varint(raw, at)
-            inner, at = _raw(raw, at, tag & 7)
-            if tag >> 3 == 1:
-                key = self._value(key_type, tag & 7, inner, depth)
-            elif tag >> 3 == 2:
-                value = self._value(field.type_name, tag & 7, inner, depth)
+        for number, wire, inner in _fields(raw, 0):
+            if number == 1:
+                key = self._value(key_type, wire, inner, depth)
+            elif number == 2:
+                value = self._value(field.type_name, wire, inner, depth, value)
+        if key_type == "bool" and (depth or self._is_json(field.type_name)):
+            key = "true" if key else "false"
         entries[key] = self._default(field.type_name, depth) if value is None else value
 
     def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
@@ -204,6 +212,10 @@ class _Reading:
         absent = ProtoField("value", 2, kind, has_presence=False)
         value = self._absent(absent)
         return self.message(kind, b"", 0, depth + 1) if value is None else value
+
+    def _is_json(self, kind: str) -> bool:
+        """Return whether values of a type become JSON text, in which all keys are texts."""
+        return not (kind in SCALARS or kind in self._types.enums or kind in WELL_KNOWN)
 
     def _is_number(self, kind: str) -> bool:
         return kind in _VARINTS or kind in self._types.enums
@@ -216,10 +228,18 @@ class _Reading:
             numbers.append(self._value(kind, wire, number, 0))
         return numbers
 
-    def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
+    def _value(
+        self,
+        kind: str,
+        wire: int,
+        raw: Any,  # noqa: ANN401
+        depth: int,
+        earlier: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         """Convert a raw value with the wire type `wire` to a value of the type `kind`.
 
-        Raises WireError if the value is invalid.
+        An inner message is merged into the `earlier` value. Raises WireError if the value is
+        invalid.
         """
         expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
         if wire != expected:
@@ -234,10 +254,16 @@ class _Reading:
             return _text(raw)
         if kind in self._types.enums:
             return self._enum(kind, _narrow(raw))
-        return self.message(kind, raw, 0, depth + 1)
+        return self.message(kind, raw, 0, depth + 1, earlier)
 
     def _enum(self, kind: str, number: int) -> str:
         return self._types.enums[kind].get(number, str(number))
+
+
+def _others_of_oneof(field: ProtoField, fields: Mapping[int, ProtoField]) -> Iterable[ProtoField]:
+    if field.oneof is None:
+        return ()
+    return (other for other in fields.values() if other.oneof == field.oneof and other != field)
 
 
 def _text(raw: bytes) -> str:
@@ -245,6 +271,41 @@ def _text(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise WireError(f"a text is not UTF-8: {error}") from error
+
+
+def _fields(data: bytes, at: int) -> Iterator[tuple[int, int, Any]]:
+    """Yield the number, the wire type and the raw value of each field; None for a group.
+
+    Raises WireError if the message is invalid.
+    """
+    while at < len(data):
+        number, wire, at = _tag(data, at)
+        if wire == _GROUP:
+            raw, at = None, _after_group(data, at, number)
+        else:
+            raw, at = _raw(data, at, wire)
+        yield number, wire, raw
+
+
+def _tag(data: bytes, at: int) -> tuple[int, int, int]:
+    tag, at = read_varint(data, at)
+    if not 0 < tag >> 3 <= _LARGEST_NUMBER:
+        raise WireError(f"field number {tag >> 3} is invalid")
+    return tag >> 3, tag & 7, at
+
+
+def _after_group(data: bytes, at: int, number: int) -> int:
+    """Return the offset after the group that started before the offset `at`."""
+    started = [number]
+    while started:
+        number, wire, at = _tag(data, at)
+        if wire == _GROUP:
+            started.append(number)
+        elif wire != _GROUP_END:
+            _, at = _raw(data, at, wire)
+        elif started.pop() != number:
+            raise WireError(f"group {number} ends without a start")
+    return at
 
 
 def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:

@@ -41,5 +41,5 @@ mod ingestd_native {
     #[pymodule_export]
     const COLUMNS_FORMAT: u32 = 2;
     #[pymodule_export]
-    const FORMAT: u32 = 6;
+    const FORMAT: u32 = 7;
 }

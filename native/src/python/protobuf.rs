@@ -19,11 +19,11 @@ pub struct ProtobufReader {
 
 #[pymethods]
 impl ProtobufReader {
-    /// `fields` are tuples of number, type, whether repeated, and whether absent values are null; the
-    /// type of an inner message is the list of its fields. `residual` are the numbers of the fields
-    /// that are not decoded.
+    /// `fields` are tuples of number, type, whether repeated, whether absent values are null, and the
+    /// index of their oneof or None; the type of an inner message is the list of its fields.
+    /// `residual` are the numbers and oneofs of the fields that are not decoded.
     #[new]
-    fn new(fields: Vec<Bound<PyAny>>, residual: Vec<u64>) -> PyResult<Self> {
+    fn new(fields: Vec<Bound<PyAny>>, residual: Vec<(u64, Option<usize>)>) -> PyResult<Self> {
         let reader = Reader::new(message(&fields, residual)?);
         Ok(ProtobufReader { reader })
     }
@@ -52,13 +52,13 @@ impl ProtobufReader {
     }
 }
 
-fn message(fields: &[Bound<PyAny>], residual: Vec<u64>) -> PyResult<Message> {
+fn message(fields: &[Bound<PyAny>], residual: Vec<(u64, Option<usize>)>) -> PyResult<Message> {
     let fields = fields.iter().map(field).collect::<PyResult<_>>()?;
     Ok(Message::new(fields, residual))
 }
 
 fn field(spec: &Bound<PyAny>) -> PyResult<Field> {
-    let (number, kind, repeated, presence): (u64, Bound<PyAny>, bool, bool) = spec.extract()?;
+    let (number, kind, repeated, presence, oneof): (_, Bound<PyAny>, _, _, _) = spec.extract()?;
     let kind = match kind.extract::<Vec<Bound<PyAny>>>() {
         Ok(fields) => Kind::Message(message(&fields, Vec::new())?),
         Err(_) => scalar(&kind.extract::<String>()?)?,
@@ -68,6 +68,7 @@ fn field(spec: &Bound<PyAny>) -> PyResult<Field> {
         kind,
         repeated,
         presence,
+        oneof,
     })
 }
 

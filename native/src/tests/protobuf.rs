@@ -12,6 +12,7 @@ fn field(number: u64, kind: Kind, repeated: bool) -> Field {
         kind,
         repeated,
         presence: false,
+        oneof: None,
     }
 }
 
@@ -23,33 +24,34 @@ fn reader() -> Reader {
         field(3, Kind::Int32, true),
         field(4, Kind::Message(inner), false),
     ];
-    Reader::new(Message::new(fields, vec![5]))
+    Reader::new(Message::new(fields, vec![(5, Some(0))]))
 }
 
 #[test]
 fn fields_are_read_in_any_order() {
     let mut reader = reader();
-    reader.start(3);
+    reader.start(4);
     let first = [
         0x12, 1, b'a', 0x08, 3, 0x1A, 2, 7, 8, 0x18, 9, 0x2A, 1, 0xFF,
     ];
     let twice = [0x22, 0, 0x22, 0];
+    let chosen_twice = [0x2A, 0, 0x2A, 0];
     reader
-        .read(&[&first, &[], &twice], 0)
+        .read(&[&first, &[], &twice, &chosen_twice], 0)
         .expect("small arrays");
-    assert_eq!(reader.irregular, [0, 0, 1]);
+    assert_eq!(reader.irregular, [0, 0, 1, 1]);
     let [numbers, texts, lists, _] = &reader.array.children[..] else {
         panic!("not four fields")
     };
     let Values::Int64(numbers) = &numbers.values else {
         panic!("not integers")
     };
-    assert_eq!(numbers, &[-2, 0, 0]);
+    assert_eq!(numbers, &[-2, 0, 0, 0]);
     let (Values::Bytes(texts), Values::List(bounds)) = (&texts.values, &lists.values) else {
         panic!("other types")
     };
     assert_eq!(texts.data, b"a");
-    assert_eq!(bounds, &[0, 3, 3, 3]);
+    assert_eq!(bounds, &[0, 3, 3, 3, 3]);
     let Values::Bytes(residual) = &reader.residual.values else {
         panic!("not bytes")
     };
