@@ -297,12 +297,13 @@ def journeys() -> list[Journey]:
 def main(arguments: Sequence[str]) -> None:
     """Print the figures, with `--names` the modules as well."""
     print("| journey | modules | all | stack | returns | back up |\n|---|---|---|---|---|---|")
-    found = journeys()
-    for one in found:
-        modules = f"{len(one.modules)} | {len(one.all_modules)}"
-        print(f"| {one.name} | {modules} | {one.stack} | {one.returns} | {one.back_up} |")
-    for one in found if "--names" in arguments else ():
-        print(f"\n{one.name}: {', '.join(one.modules)}")
+    measured = journeys()
+    for journey in measured:
+        modules = f"{len(journey.modules)} | {len(journey.all_modules)}"
+        walk = f"{journey.stack} | {journey.returns} | {journey.back_up}"
+        print(f"| {journey.name} | {modules} | {walk} |")
+    for journey in measured if "--names" in arguments else ():
+        print(f"\n{journey.name}: {', '.join(journey.modules)}")
 
 
 if __name__ == "__main__":

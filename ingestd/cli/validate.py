@@ -47,7 +47,7 @@ def validate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a configuration and show the settings that it makes, each with its origin.
+    """Check a configuration and show the effective settings, each with its origin.
 
     All errors are reported at once, each with its line. Secrets are masked. With `--online`, also
     reports keys and options that existing tables do not follow, a topic pattern that matches no

@@ -6,12 +6,14 @@ time.
 
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from types import FrameType
 from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
@@ -25,7 +27,6 @@ from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
-from ingestd.daemon.signals import SignalRequests, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, BuildInfo, Status, build_info
 from ingestd.daemon.watchdog import MISSING_SECONDS
 from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
@@ -35,6 +36,53 @@ from ingestd.log import LogFormat
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.pipeline import Pipeline
 from ingestd.telemetry.spans import SpanSink
+
+_SAME_SIGNAL_SECONDS = 0.5
+"""Two signals within this time count as one: tools signal a process and then its group."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRequests:
+    """The requests made by signals: to stop, and to reload the configuration."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    reload: threading.Event = field(default_factory=threading.Event)
+
+    def take(self, event: threading.Event) -> bool:
+        """Return whether a request was made, and clear it."""
+        was_set = event.is_set()
+        event.clear()
+        return was_set
+
+
+@contextmanager
+def _handled_signals(requests: SignalRequests) -> Iterator[None]:
+    """Handle signals in the block: SIGHUP requests a reload, SIGTERM and SIGINT a stop.
+
+    A second SIGTERM or SIGINT exits the process at once.
+    """
+    first: float | None = None
+
+    def handle(number: int, _: FrameType | None) -> None:
+        nonlocal first
+        if number == signal.SIGHUP:
+            requests.reload.set()
+            return
+        now = time.monotonic()
+        if first is None:
+            first = now
+            requests.stop.set()
+        elif now - first > _SAME_SIGNAL_SECONDS:
+            os._exit(128 + number)
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
@@ -267,7 +315,7 @@ def supervise(
     """
     requests = SignalRequests()
     build = build_info(daemon.version)
-    with handled_signals(requests):
+    with _handled_signals(requests):
         status = _status(settings, daemon)
         maintenance = Maintenance(daemon.maintenance, daemon.opening(settings))
         status.show_build(build)

@@ -64,7 +64,7 @@ class Watchdog:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the next poll is overdue."""
+        """Whether the time since the last poll or sign of life exceeds the maximum."""
         return not self._held and self.seconds > self._patience
 
 

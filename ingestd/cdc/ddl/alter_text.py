@@ -152,9 +152,9 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
 
 
 def proven_alone(statement: str) -> Changes:
-    """Return the changes of a statement, except those whose old name it gives to another column.
+    """Return the renames and drops of a statement whose old name no column has afterwards.
 
-    That column is one that the statement adds or renames.
+    A change is left out if the statement adds a column with its old name, or renames one to it.
     """
     changes = column_changes(statement)
     there = {name.lower() for name in added_columns(statement)}

@@ -9,15 +9,19 @@
 
 No record is read before these steps are complete. A start after a crash at any step makes the same
 decisions.
+
+The routing must be compatible with the rows that the tables contain: a changed routing, or the
+removal of `merge-shards`, is an error of the configuration. A changed `ordering` is not checked,
+because it affects only the records of one table (see `ingest.rows.targets`).
 """
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingestd.cdc.base import RejectedRecord
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS, DeadLetter, dead_letter_rows
 from ingestd.ingest.dead_letters.dead_letter_topic import dead_letter_messages
 from ingestd.ingest.recovery.log_coverage import (
@@ -37,7 +41,8 @@ from ingestd.ingest.recovery.losses import (
     refuse,
     unreadable_ranges,
 )
-from ingestd.ingest.rows.router import Router
+from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.log_positions import (
@@ -49,7 +54,6 @@ from ingestd.ingest.tables.log_positions import (
 )
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
-from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.producer import produce
@@ -396,3 +400,56 @@ def write_dead_letters(
         row_writer = RowWriter(table, state, settings.commit_user, fresh=False)
         messages += row_writer.write(rows)
     return messages
+
+
+def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
+    """Check the routing against the source tables recorded in each table of the pipeline.
+
+    `registry` must be open and have the topic keys. Raises SchemaConflictError if source tables
+    that must not share a target would share it, and ConfigError if a source table is routed to the
+    dead-letter table.
+    """
+    router = Router(settings.routing, settings.database)
+    claims: dict[str, set[QualifiedSourceTable]] = {}
+    for name, table in registry.tables.items():
+        source_tables = table.progress.source_tables if table.progress else frozenset()
+        claims.setdefault(name, set()).update(source_tables)
+        for topic, source_table in _read_today(settings, registry, name, source_tables):
+            target = _target(router, topic, source_table)
+            if target is not None:
+                claims.setdefault(target, set()).add(source_table)
+    for name, claimants in sorted(claims.items()):
+        if name == registry.dead_letters and claimants:
+            raise ConfigError(
+                f"errors.dead-letter-table: {name} has rows of {min(map(str, claimants))}, or is "
+                "to get them; name another table"
+            )
+        check_sharing(settings.routing, name, frozenset(claimants))
+
+
+def _read_today(
+    settings: PipelineSettings,
+    registry: TableRegistry,
+    name: str,
+    source_tables: frozenset[QualifiedSourceTable],
+) -> Iterator[tuple[str, QualifiedSourceTable]]:
+    """Yield (topic, source table) pairs of a table whose topics are still read.
+
+    Which topic contains a source table is known only if the table has rows of one topic, or of one
+    source table, of this source; other pairs are omitted.
+    """
+    read = registry.source_topics(name)
+    for source in {source for source, _ in read} & settings.sources.keys():
+        topics = [topic for topic_source, topic in read if topic_source == source]
+        own = [source_table for source_table in source_tables if source_table.source == source]
+        if len(own) > 1 and len(topics) > 1:
+            continue
+        selected = filter(settings.sources[source].kafka.selects, topics)
+        yield from ((topic, source_table) for topic in selected for source_table in own)
+
+
+def _target(router: Router, topic: str, source_table: QualifiedSourceTable) -> str | None:
+    try:
+        return router.route(topic, source_table.unqualified)
+    except PolicyStopError:
+        return None  # `unmatched: fail` is about records, of which there may be none

@@ -32,7 +32,9 @@ _ALTER = "change the option of the table (ALTER TABLE in Spark or Flink)"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDifference:
-    """A setting that an existing table has otherwise; `way_out` is how to change the table."""
+    """A setting of the configuration that differs from the existing table.
+
+    `way_out` says how to change the table."""
 
     key: str
     declared: str

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError
+from ingestd.ingest.recovery.start import check_routing
 from ingestd.ingest.settings.context import (
     QualifiedSourceTable,
     RoutingConfig,
@@ -15,7 +16,6 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.tables.progress import TableProgress
-from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.data_types import DataType

@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.config.allowed_keys import shape_of
 from ingestd.config.document import Document, parse_document
-from ingestd.config.environment import apply_environment
+from ingestd.config.load import apply_environment
 from ingestd.config.model import Config
 
 FILE = """
