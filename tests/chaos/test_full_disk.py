@@ -14,8 +14,9 @@ from ingestd.crash_points import CrashPoint
 from ingestd.dev.broker import DevBroker
 from tests.support.crash_runs import dies, finish, lives, wrong
 from tests.support.crash_scene import Scene
-from tests.support.daemon import Daemon, catch_up, run_daemon
-from tests.support.ledger import Ledger
+from tests.support.daemon import Daemon, run_daemon
+from tests.support.daemon_progress import Watched
+from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -99,10 +100,10 @@ def test_a_full_disk_uses_up_no_restarts(
         daemon.wait_until(lambda: seen(daemon)["restarts"] >= 3)
         (disk.path / "filler").unlink()
         daemon.wait_until(lambda: seen(daemon)["state"] == "running")
+        Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
         daemon.terminate()
         assert daemon.wait() == 0, daemon.tail(80)
     assert '"DiskFullError"' in daemon.log.read_text()
-    catch_up(config, tmp_path)
     assert judge(ledger, folders["warehouse"], oracle) == []
 
 

@@ -49,8 +49,9 @@ class Reachable(Protocol):
 
 @contextmanager
 def running_broker() -> Iterator[DevBroker]:
-    """A broker for the block; its cleaner compacts at once."""
-    with DevBroker({"log.cleaner.min.compaction.lag.ms": "0"}) as broker:
+    """A broker for the block; its cleaner compacts within a second, all partitions of all tests."""
+    cleaner = {"log.cleaner.min.compaction.lag.ms": "0", "log.cleaner.backoff.ms": "1000"}
+    with DevBroker(cleaner) as broker:
         yield broker
 
 
