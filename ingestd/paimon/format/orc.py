@@ -3,8 +3,8 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 
 Columns are matched by name; field ids are stored in the attribute `paimon.id`. TIME is stored as an
-int, timestamps with nanosecond precision. Decimals whose stored scale differs from that of the type
-are refused: checking the bounds of each run of scales is sufficient, so runs are not unpacked.
+int, timestamps with nanosecond precision. Files with impossible scales of decimals are
+refused: checking the bounds of each run of scales is sufficient, so runs are not unpacked.
 """
 
 import contextlib
