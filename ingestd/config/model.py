@@ -150,7 +150,8 @@ class CatalogSection(Section):
         min_length=1,
         description="Address of the catalog server (`rest`), such as `https://host`; of the "
         "metastore (`hive`): `thrift://HOST:9083`, several with commas; or URL of the catalog's "
-        "database (`jdbc`): `jdbc:postgresql://HOST:PORT/DATABASE` or `jdbc:sqlite:/PATH`.",
+        "database (`jdbc`): `jdbc:postgresql://HOST:PORT/DATABASE`, `jdbc:mysql://...` or "
+        "`jdbc:sqlite:/PATH`.",
     )
     user: str | None = Field(
         default=None, min_length=1, description="User of the catalog's database (`jdbc`)."

@@ -5,6 +5,7 @@ The runtime is that of the Spark that is asked as well (`tests.compat.engines`).
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ def runtime() -> list[Path]:
 class IcebergReader(Closing):
     """One running reader."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Sequence[Path] = ()) -> None:
         jars = runtime()
+        classes = compiled_classes(SOURCES, jars)
         self._process = subprocess.Popen(
-            judge_command("IcebergReader", compiled_classes(SOURCES, jars), more=jars),
+            judge_command("IcebergReader", classes, more=[*jars, *more]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -46,9 +48,16 @@ class IcebergReader(Closing):
 
     def read(self, folder: Path | str, tag: str | None = None) -> list[dict[str, Any]]:
         """All rows of a table; times are microseconds, dates and decimals texts."""
+        return self._rows({"folder": str(folder), "tag": tag})
+
+    def read_in_hive(self, metastore: str, name: str) -> list[dict[str, Any]]:
+        """All rows of a table that Iceberg's HiveCatalog opens, as `read` returns them."""
+        return self._rows({"metastore": metastore, "name": name})
+
+    def _rows(self, request: dict[str, str | None]) -> list[dict[str, Any]]:
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps({"folder": str(folder), "tag": tag}) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         reply = json.loads(self._process.stdout.readline())
         assert "error" not in reply, reply["error"]

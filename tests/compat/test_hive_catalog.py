@@ -21,6 +21,7 @@ from ingestd.paimon.catalog.hive import HiveCatalog
 from ingestd.paimon.catalog.hive_client import METHODS, Address, Metastore, MetastoreError
 from ingestd.paimon.catalog.hive_partitions import HivePartitions
 from ingestd.paimon.catalog.thrift import Kind, Value, structure, text
+from ingestd.paimon.iceberg.iceberg_sync import sync_iceberg, update_iceberg
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import (
@@ -35,6 +36,7 @@ from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
+from tests.compat.iceberg_reader import IcebergReader
 from tests.support.native_tables import NOW_MS, put
 from tests.support.oracle import Oracle, OracleError
 from tests.support.stored_rows import stored_rows
@@ -57,6 +59,12 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastor
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Oracle]:
     with Oracle(more=java_catalog()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def iceberg() -> Iterator[IcebergReader]:
+    with IcebergReader(java_catalog()[1:]) as running:
         yield running
 
 
@@ -441,3 +449,116 @@ def test_an_interrupted_creation_or_deletion_is_repeated(lake: Lake) -> None:
         catalog.get_table(t)
     catalog.drop_table(t)
     assert catalog.list_tables(lake.database) == []
+
+
+def iceberg_options(lake: Lake) -> dict[str, str]:
+    return {
+        "metadata.iceberg.storage": "hive-catalog",
+        "metadata.iceberg.uri": lake.metastore.uri,
+        "metadata.iceberg.database": f"{lake.database}_ice",
+        "bucket": "-1",
+    }
+
+
+def append_table(lake: Lake) -> FileStoreTable:
+    """A table without a primary key in a catalog of directories: Iceberg shows all its rows."""
+    columns = [("id", parse_type("INT")), ("v", parse_type("STRING"))]
+    files = load_catalog("filesystem", str(lake.warehouse))
+    schema = new_schema(columns, (), (), iceberg_options(lake), NOW_MS)
+    return files.create_table(lake.table(), schema)
+
+
+def in_iceberg(lake: Lake, iceberg: IcebergReader) -> list[dict[str, object]]:
+    read = iceberg.read_in_hive(lake.metastore.uri, f"{lake.database}_ice.t")
+    return sorted(read, key=lambda row: row["id"])
+
+
+def test_icebergs_hive_catalog_opens_a_table_and_follows_its_commits(
+    lake: Lake, iceberg: IcebergReader, tmp_path: Path
+) -> None:
+    table = append_table(lake)
+    put(table, [{"id": 1, "v": "a"}])
+    sync_iceberg(table)
+    assert in_iceberg(lake, iceberg) == [{"id": 1, "v": "a"}]
+    files = load_catalog("filesystem", str(lake.warehouse))
+    table = files.alter_table(lake.table(), [AddColumn("w", parse_type("INT"))], NOW_MS)
+    put(table, [{"id": 2, "v": "b", "w": 7}])
+    sync_iceberg(table)
+    # Java continues the same entry.
+    row = {"id": 3, "v": "java", "w": 8}
+    lake.judge.append(str(lake.warehouse), lake.database, "t", [row], tmp_path)
+    first = {"id": 1, "v": "a", "w": None}
+    assert in_iceberg(lake, iceberg) == [first, {"id": 2, "v": "b", "w": 7}, row]
+    table = files.alter_table(lake.table(), [DropColumn("v")], NOW_MS)  # refused by the metastore
+    put(table, [{"id": 4, "w": 9}])
+    sync_iceberg(table)
+    assert [row["w"] for row in in_iceberg(lake, iceberg)] == [None, 7, 8, 9]
+    names = [f"{lake.database}_ice", "t"]
+    entry = lake.catalog().options.metastore.find_table(*names)
+    assert entry is not None
+    properties = entry[PARAMETERS].content.contents
+    newest = f"{lake.warehouse}/iceberg/{lake.database}/t/metadata/v4.metadata.json"
+    assert properties["metadata_location"] == newest
+    assert properties["previous_metadata_location"].endswith("v3.metadata.json")
+
+
+def test_an_entry_in_hive_is_what_java_writes(lake: Lake, tmp_path: Path) -> None:
+    options = iceberg_options(lake)
+    row = {"id": 1, "v": "a"}
+    document = {
+        "database": lake.database,
+        "table": "java",
+        "fields": FIELDS,
+        "options": options,
+        "steps": [{"commit": {"rows": [row]}}],
+    }
+    lake.judge.write_spec(document, str(lake.warehouse), tmp_path)
+    files = load_catalog("filesystem", str(lake.warehouse))
+    of_java = files.get_table(Identifier(lake.database, "java")).schema
+    ours = files.create_table(Identifier(lake.database, "ours"), of_java)
+    put(ours, [row])
+    sync_iceberg(ours)
+    metastore = lake.catalog().options.metastore
+    stored = {name: metastore.find_table(f"{lake.database}_ice", name) for name in ("java", "ours")}
+    computed = ("totalSize", "numFiles", "transient_lastDdlTime", "metadata_location")
+    compared = []
+    for name, fields in stored.items():
+        assert fields is not None
+        properties = dict(fields[PARAMETERS].content.contents)
+        assert properties.get("metadata_location", "").endswith(
+            f"/{name}/metadata/v1.metadata.json"
+        )
+        storage = {number: value for number, value in fields[7].content.items() if number != 2}
+        location = fields[7].content[2].content
+        kept = {key: value for key, value in properties.items() if key not in computed}
+        others = {n: fields[n] for n in fields if n not in (1, 4, 5, 7, PARAMETERS)}
+        compared.append((storage, location.replace(f"/{name}", "/NAME"), kept, others))
+    assert compared[0] == compared[1]
+
+
+def test_a_metastore_that_was_away_is_caught_up_and_no_document_is_lost_meanwhile(
+    lake: Lake, iceberg: IcebergReader
+) -> None:
+    table = append_table(lake)
+    put(table, [{"id": 1, "v": "a"}])
+    sync_iceberg(table)
+    away = {**table.schema.options, "metadata.iceberg.uri": "thrift://127.0.0.1:1"}
+    put(table, [{"id": 2, "v": "b"}])
+    assert not update_iceberg(table.with_schema(replace(table.schema, options=away)))
+    assert [row["id"] for row in in_iceberg(lake, iceberg)] == [1]
+    assert update_iceberg(table)
+    assert [row["id"] for row in in_iceberg(lake, iceberg)] == [1, 2]
+
+
+def test_a_table_of_another_kind_keeps_its_name_in_the_metastore(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    catalog.create_table(t, schema())
+    before = lake.stored()
+    other = replace(lake, warehouse=lake.warehouse / "other")
+    options = {**iceberg_options(lake), "metadata.iceberg.database": lake.database}
+    table = append_table(other)
+    put(table, [{"id": 1, "v": "a"}])
+    table = table.with_schema(replace(table.schema, options=options))
+    with pytest.raises(ConfigError, match=r"set 'metadata\.iceberg\.database' or"):
+        sync_iceberg(table)
+    assert lake.stored() == before

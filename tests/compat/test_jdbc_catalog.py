@@ -1,4 +1,4 @@
-"""The JDBC catalog and Java Paimon's, on the same databases: SQLite and PostgreSQL."""
+"""The JDBC catalog and Java Paimon's, on the same databases: SQLite, PostgreSQL and MariaDB."""
 
 import json
 import sqlite3
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError, FormatError
+from ingestd.errors import CommitConflictError, ConfigError, FormatError, StorageError
 from ingestd.paimon.catalog.base import (
     Catalog,
     DatabaseNotEmptyError,
@@ -26,6 +26,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.java import fetched
+from tests.support.mariadb_server import USER, MariaDbServer
 from tests.support.native_tables import NOW_MS, put
 from tests.support.oracle import Oracle, OracleError
 from tests.support.postgres_server import PostgresServer, is_supported
@@ -35,12 +36,15 @@ pytestmark = pytest.mark.compat
 
 T = Identifier("db", "t")
 NO_OPTIONS: Mapping[str, str] = {}
+FIELDS = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
 SHORT = {"lock-acquire-timeout": "200 ms", "lock-check-max-sleep": "50 ms"}
 
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Oracle]:
-    with Oracle(more=[fetched("sqlite-jdbc"), fetched("postgresql")]) as running:
+    with Oracle(
+        more=[fetched("sqlite-jdbc"), fetched("postgresql"), fetched("mysql-connector-j")]
+    ) as running:
         yield running
 
 
@@ -48,6 +52,21 @@ def judge() -> Iterator[Oracle]:
 def postgres() -> Iterator[PostgresServer]:
     with PostgresServer() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDbServer]:
+    with MariaDbServer() as running:
+        yield running
+
+
+def empty_database(server: MariaDbServer, charset: str) -> dict[str, str]:
+    """Options of a catalog in an empty database, the only one with a catalog: Java sees all.
+
+    Java's keys fit into latin1, and not into utf8mb4.
+    """
+    server.run(f"CREATE OR REPLACE DATABASE catalog CHARACTER SET {charset}")
+    return {"uri": f"jdbc:mysql://127.0.0.1:{server.port}/catalog", "jdbc.user": USER}
 
 
 @dataclass(frozen=True)
@@ -72,14 +91,17 @@ class Lake:
         return self.judge.read(self.java(), "db", "t")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def lake(request: pytest.FixtureRequest, judge: Oracle, tmp_path: Path) -> Lake:
     options = {"lock.enabled": "true", "catalog-key": tmp_path.name}
     if request.param == "sqlite":
         url = f"jdbc:sqlite:{tmp_path}/catalog.db?busy_timeout=4000&journal_mode=WAL"
         return Lake(tmp_path / "lake", {**options, "uri": url}, judge)
     if not is_supported():
-        pytest.skip("PostgreSQL is fetched for Linux on x86-64 only")
+        pytest.skip("the servers are fetched for Linux on x86-64 only")
+    if request.param == "mariadb":
+        settings = empty_database(request.getfixturevalue("mariadb"), "latin1")
+        return Lake(tmp_path / "lake", {**options, **settings}, judge)
     port = request.getfixturevalue("postgres").port
     url = f"jdbc:postgresql://127.0.0.1:{port}/postgres"
     return Lake(tmp_path / "lake", {**options, "uri": url, "jdbc.user": "postgres"}, judge)
@@ -125,9 +147,8 @@ def test_java_continues_a_table_of_ingestd(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_ingestd_continues_a_table_of_java(lake: Lake, tmp_path: Path) -> None:
-    fields = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
     steps = [{"commit": {"rows": [{"id": 1, "v": "java"}]}}]
-    spec = {"fields": fields, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": steps}
+    spec = {"fields": FIELDS, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": steps}
     java_spec(lake, tmp_path, **spec)
     catalog = lake.catalog()
     assert (catalog.list_databases(), catalog.list_tables("db")) == (["db"], ["t"])
@@ -197,8 +218,7 @@ def test_databases_and_tables(lake: Lake) -> None:
 
 
 def test_properties_are_those_that_java_writes(sqlite_lake: Lake, tmp_path: Path) -> None:
-    fields = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
-    spec = {"fields": fields, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": []}
+    spec = {"fields": FIELDS, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": []}
     java_spec(sqlite_lake, tmp_path, **spec)
     catalog = sqlite_lake.catalog()
     of_java = sqlite_lake.catalog().get_table(T).schema
@@ -236,3 +256,60 @@ def test_the_lock_of_a_process_that_ended_expires(sqlite_lake: Lake, tmp_path: P
     put(table, [{"id": 1, "v": "a"}])
     with sqlite3.connect(tmp_path / "catalog.db") as database:
         assert database.execute("SELECT * FROM paimon_distributed_locks").fetchall() == []
+
+
+def test_names_in_mariadb_are_compared_by_bytes(
+    mariadb: MariaDbServer, judge: Oracle, tmp_path: Path
+) -> None:
+    options = empty_database(mariadb, "utf8mb4")
+    lake = Lake(tmp_path / "lake", {**options, "lock.enabled": "true"}, judge)
+    names = ["cafe", "café", "it's 100 %s?", "表"]
+    catalog = lake.catalog()
+    for at, name in enumerate(names):
+        put(catalog.create_table(Identifier("db", name), schema()), [{"id": at, "v": name}])
+    assert catalog.list_tables("db") == sorted(names)
+    assert sorted(judge("tables", lake.java())) == sorted(f"db.{name}" for name in names)
+    for at, name in enumerate(names):
+        assert judge.read(lake.java(), "db", name) == [{"id": at, "v": name}]
+    catalog.drop_table(Identifier("db", "café"))
+    assert catalog.list_tables("db") == sorted(set(names) - {"café"})
+
+
+def test_a_name_that_a_collation_takes_for_another_is_no_table(
+    mariadb: MariaDbServer, tmp_path: Path, judge: Oracle
+) -> None:
+    lake = Lake(tmp_path / "lake", empty_database(mariadb, "latin1"), judge)
+    java_spec(lake, tmp_path, fields=FIELDS, primaryKey=["id"], options={"bucket": "1"}, steps=[])
+    catalog = lake.catalog()
+    with pytest.raises(TableNotFoundError):
+        catalog.drop_table(Identifier("db", "T"))
+    assert catalog.list_tables("db") == ["t"]
+
+
+def test_many_writers_take_the_lock_of_mariadb_by_turns(
+    mariadb: MariaDbServer, tmp_path: Path
+) -> None:
+    options = {**empty_database(mariadb, "utf8mb4"), "lock.enabled": "true"}
+    quick = {**options, "lock-check-max-sleep": "5 ms"}
+    table = load_catalog("jdbc", str(tmp_path / "lake"), quick).create_table(T, schema())
+    holders: list[int] = []
+
+    def hold(writer: int) -> None:
+        for _ in range(4):
+            assert table.lock is not None
+            with table.lock.held("main"):
+                holders.append(writer)
+                assert holders == [writer]
+                time.sleep(0.002)
+                holders.clear()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(hold, writer) for writer in range(4)]:
+            done.result()
+    assert mariadb.run("SELECT count(*) FROM catalog.paimon_distributed_locks") == [(0,)]
+
+
+def test_a_server_without_tls_is_refused_if_it_is_asked_for(mariadb: MariaDbServer) -> None:
+    url = f"jdbc:mysql://127.0.0.1:{mariadb.port}/shop?sslMode=VERIFY_IDENTITY"
+    with pytest.raises(StorageError, match="SSL"):
+        load_catalog("jdbc", "/lake", {"uri": url, "jdbc.user": USER})

@@ -28,7 +28,6 @@ from ingestd.paimon.catalog.hive_client import (
     AlreadyExistsError,
     InvalidObjectError,
     InvalidOperationError,
-    NoSuchObjectError,
 )
 from ingestd.paimon.catalog.hive_lock import HiveLock
 from ingestd.paimon.catalog.hive_options import HiveOptions, hive_options
@@ -59,8 +58,6 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, Table
 
 _SUFFIX = ".db"
 _TABLES_AT_ONCE = 300
-_CASCADE = structure({1: text_map({"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"})})
-"""The environment of a change: columns of partitions change as well, and no files are listed."""
 _COLUMN_CHECK = "hive.metastore.disallow.incompatible.col.type.changes"
 _NO_ENVIRONMENT = structure({1: text_map({})})
 
@@ -100,7 +97,7 @@ class HiveCatalog:
         """
         check_name("database", name)
         check_case([name], case_sensitive=False)
-        if self._find_database(name) is not None:
+        if self.options.metastore.find_database(name) is not None:
             return
         database = new_database(
             name,
@@ -339,12 +336,8 @@ class HiveCatalog:
 
     def _alter(self, identifier: Identifier, changed: HiveTable) -> None:
         try:
-            self.options.metastore.call(
-                "alter_table_with_environment_context",
-                text(identifier.database),
-                text(identifier.table),
-                structure(changed.fields),
-                _CASCADE,
+            self.options.metastore.alter_table(
+                identifier.database, identifier.table, changed.fields
             )
         except InvalidOperationError as error:
             raise SchemaConflictError(
@@ -356,12 +349,8 @@ class HiveCatalog:
         names = (identifier.database, identifier.table)
         if any(name != name.lower() for name in names):
             return None
-        request = structure({1: text(identifier.database), 2: text(identifier.table)})
-        try:
-            result: Struct = self.options.metastore.call("get_table_req", request)
-        except NoSuchObjectError:
-            return None
-        return HiveTable(result[1].content)
+        fields = self.options.metastore.find_table(*names)
+        return None if fields is None else HiveTable(fields)
 
     def _paimon_table(self, identifier: Identifier) -> HiveTable:
         table = self._find_table(identifier)
@@ -369,16 +358,9 @@ class HiveCatalog:
             raise no_table(identifier, self.list_tables(identifier.database))
         return table
 
-    def _find_database(self, name: str) -> Struct | None:
-        try:
-            database: Struct = self.options.metastore.call("get_database", text(name))
-        except NoSuchObjectError:
-            return None
-        return database
-
     def _database(self, name: str) -> Struct:
         check_name("database", name)
-        database = self._find_database(name)
+        database = self.options.metastore.find_database(name)
         if database is None:
             hint = nearest_name_hint(name, self.list_databases())
             message = f"no database '{name}' in metastore {self.options.metastore}{hint}"

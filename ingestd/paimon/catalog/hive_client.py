@@ -17,13 +17,17 @@ from ingestd.paimon.catalog.thrift import (
     Value,
     encode_call,
     read_reply,
+    structure,
     text,
+    text_map,
     texts,
 )
 
 _CONNECT_SECONDS = 10
 _REPLY_SECONDS = 120
 _RESULT = 0
+_CASCADE = structure({1: text_map({"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"})})
+"""The environment of a change: columns of partitions change as well, and no files are listed."""
 _REASON = 1
 
 
@@ -133,6 +137,29 @@ class Metastore:
         """Call a method in a session of its own; see `MetastoreSession.call`."""
         with self.session() as session:
             return session.call(method, *arguments)
+
+    def find_table(self, database: str, name: str) -> Struct | None:
+        """Return the fields of a table, or None if it does not exist."""
+        request = structure({1: text(database), 2: text(name)})
+        try:
+            result: Struct = self.call("get_table_req", request)
+        except NoSuchObjectError:
+            return None
+        fields: Struct = result[1].content
+        return fields
+
+    def find_database(self, name: str) -> Struct | None:
+        """Return the fields of a database, or None if it does not exist."""
+        try:
+            fields: Struct = self.call("get_database", text(name))
+        except NoSuchObjectError:
+            return None
+        return fields
+
+    def alter_table(self, database: str, name: str, changed: Struct) -> None:
+        """Replace the fields of a table. Raises InvalidOperationError if they are refused."""
+        method = "alter_table_with_environment_context"
+        self.call(method, text(database), text(name), structure(changed), _CASCADE)
 
     def _connected(self) -> tuple[Address, socket.socket]:
         problems = []

@@ -80,8 +80,7 @@ def hive_options(warehouse: str, options: Mapping[str, str]) -> HiveOptions:
             f"the Hive catalog has no option {', '.join(unknown)}; it has {', '.join(_OPTIONS)}, "
             "and the options of the store"
         )
-    settings = {**_site(options), **{name: options[name] for name in hive}}
-    _refuse_unsupported(settings)
+    settings = _settings({name: options[name] for name in hive})
     table_type = settings.get(_TABLE_TYPE, "managed").lower()
     if table_type not in ("managed", "external"):
         raise ConfigError(
@@ -96,6 +95,20 @@ def hive_options(warehouse: str, options: Mapping[str, str]) -> HiveOptions:
         sync_properties=parse_bool(_SYNC_PROPERTIES, settings.get(_SYNC_PROPERTIES, "true")),
         lock=lock_settings(warehouse, settings),
     )
+
+
+def metastore_of(options: Mapping[str, str]) -> Metastore:
+    """Return the metastore of `uri`, or of the hive-site.xml in `hive-conf-dir`.
+
+    Raises ConfigError if neither names it, and the errors of `hive_options`.
+    """
+    return Metastore(_addresses(_settings(options)), _user())
+
+
+def _settings(options: Mapping[str, str]) -> dict[str, str]:
+    settings = {**_site(options), **options}
+    _refuse_unsupported(settings)
+    return settings
 
 
 def _site(options: Mapping[str, str]) -> dict[str, str]:

@@ -33,6 +33,8 @@ _MARKS: Mapping[str, str] = {
     "table_type": "PAIMON",
     "storage_handler": "org.apache.paimon.hive.PaimonStorageHandler",
 }
+_ICEBERG = {"table_type": "ICEBERG"}
+_DOCUMENT, _DOCUMENT_BEFORE = "metadata_location", "previous_metadata_location"
 _EXTERNAL, _MANAGED = "EXTERNAL_TABLE", "MANAGED_TABLE"
 _COMMENT = "comment"
 _OWNER = "owner"
@@ -125,6 +127,27 @@ class HiveTable:
         """Return the directory of its files; `in_properties` is the option of the catalog."""
         stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
         return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
+
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether it is a table of Iceberg."""
+        return self._parameters.get("table_type", "").upper() == _ICEBERG["table_type"]
+
+    @property
+    def iceberg_document(self) -> str | None:
+        """The path of the metadata document that readers of Iceberg open."""
+        return self._parameters.get(_DOCUMENT)
+
+    def with_iceberg_document(self, path: str) -> "HiveTable":
+        """Return the table with another metadata document of Iceberg."""
+        before = self.iceberg_document
+        replaced = {} if before is None else {_DOCUMENT_BEFORE: before}
+        return self._changed({**self._parameters, **replaced, _DOCUMENT: path}, {}, {})
+
+    def with_all_columns(self, schema: TableSchema) -> "HiveTable":
+        """Return the table with the columns of a schema, those of its partition keys among them."""
+        storage = {_Storage.COLUMNS: structures(*map(_column, schema.fields))}
+        return self._changed(self._parameters, storage, {})
 
     @property
     def _parameters(self) -> Mapping[str, str]:
@@ -231,6 +254,33 @@ def new_table(
         .with_schema(schema, sync_properties=sync_properties)
         .renamed(identifier)
         .moved(location, in_properties=in_properties)
+    )
+
+
+def new_iceberg_table(identifier: Identifier, location: str, owner: str, now_s: int) -> HiveTable:
+    """Return a new external table of Iceberg without columns."""
+    mapred = "org.apache.hadoop.mapred"
+    serde = {_Serde.LIBRARY: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}
+    storage = {
+        _Storage.LOCATION: text(location),
+        _Storage.INPUT_FORMAT: text(f"{mapred}.FileInputFormat"),
+        _Storage.OUTPUT_FORMAT: text(f"{mapred}.FileOutputFormat"),
+        _Storage.SERDE: structure({**serde, _Serde.PARAMETERS: text_map({})}),
+    }
+    statistics = {"DO_NOT_UPDATE_STATS": "false"}
+    return HiveTable(
+        {
+            _Table.NAME: text(identifier.table),
+            _Table.DATABASE: text(identifier.database),
+            _Table.OWNER: text(owner),
+            _Table.CREATE_TIME: i32(now_s),
+            _Table.LAST_ACCESS_TIME: i32(now_s),
+            _Table.RETENTION: i32(_FOREVER),
+            _Table.STORAGE: structure(storage),
+            _Table.PARTITION_KEYS: structures(),
+            _Table.PARAMETERS: text_map({**_ICEBERG, **statistics, "EXTERNAL": "TRUE"}),
+            _Table.TYPE: text(_EXTERNAL),
+        }
     )
 
 

@@ -155,10 +155,14 @@ class JdbcCatalog:
             if self._has_database(session, name):
                 return
             for key, value in {_EXISTS: "true", **(properties or {}), _LOCATION: path}.items():
-                session.execute(
-                    "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT DO NOTHING",
-                    [self.options.catalog_key, name, key, value],
+                session.insert_new(
+                    "paimon_database_properties",
+                    {
+                        "catalog_key": self.options.catalog_key,
+                        "database_name": name,
+                        "property_key": key,
+                        "property_value": value,
+                    },
                 )
 
     def database_properties(self, name: str) -> Mapping[str, str]:
@@ -201,11 +205,12 @@ class JdbcCatalog:
     def table_exists(self, identifier: Identifier) -> bool:
         """Return whether the table exists."""
         with self._transaction() as session:
-            return bool(
-                session.query(
-                    f"SELECT 1 FROM paimon_tables WHERE {_OF_TABLE}", self._row(identifier)
-                )
+            rows = session.query(
+                f"SELECT database_name, table_name FROM paimon_tables WHERE {_OF_TABLE}",
+                self._key(identifier),
             )
+        # Collations of MariaDB and MySQL may take another name for equal.
+        return (identifier.database, identifier.table) in rows
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
@@ -243,11 +248,7 @@ class JdbcCatalog:
         with held_on_main(self._lock(identifier)):
             table = self.files.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
         with self._transaction() as session:
-            added = session.execute(
-                "INSERT INTO paimon_tables VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                self._row(identifier),
-            )
-            if added:
+            if session.insert_new("paimon_tables", self._row(identifier)):
                 self._sync_properties(session, identifier, table.schema)
         return self._opened(identifier, table)
 
@@ -279,7 +280,7 @@ class JdbcCatalog:
                 raise
         with self._transaction() as session:
             for table in ("paimon_tables", "paimon_table_properties"):
-                session.execute(f"DELETE FROM {table} WHERE {_OF_TABLE}", self._row(identifier))
+                session.execute(f"DELETE FROM {table} WHERE {_OF_TABLE}", self._key(identifier))
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
@@ -297,7 +298,7 @@ class JdbcCatalog:
             for table in ("paimon_tables", "paimon_table_properties"):
                 session.execute(
                     f"UPDATE {table} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}",
-                    [target.database, target.table, *self._row(source)],
+                    [target.database, target.table, *self._key(source)],
                 )
             self.files.rename_table(source, target)
 
@@ -317,20 +318,29 @@ class JdbcCatalog:
         if not self.options.sync_properties:
             return
         row = self._row(identifier)
-        session.execute(f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", row)
+        session.execute(
+            f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", self._key(identifier)
+        )
         for key, value in synced_properties(schema).items():
             if len(value) <= _PROPERTY_LENGTH:
-                session.execute(
-                    "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?) "
-                    "ON CONFLICT DO NOTHING",
-                    [*row, key, value],
+                session.insert_new(
+                    "paimon_table_properties",
+                    {**row, "property_key": key, "property_value": value},
                 )
 
     def _transaction(self) -> AbstractContextManager[Session]:
         return self.options.database.transaction()
 
-    def _row(self, identifier: Identifier) -> list[str]:
-        return [self.options.catalog_key, identifier.database, identifier.table]
+    def _row(self, identifier: Identifier) -> dict[str, str]:
+        return {
+            "catalog_key": self.options.catalog_key,
+            "database_name": identifier.database,
+            "table_name": identifier.table,
+        }
+
+    def _key(self, identifier: Identifier) -> list[str]:
+        """Return the parameters of `_OF_TABLE`."""
+        return list(self._row(identifier).values())
 
     def _check_database(self, name: str) -> None:
         check_name("database", name)

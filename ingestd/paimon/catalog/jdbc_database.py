@@ -1,6 +1,6 @@
-"""Connections to the database of a JDBC catalog: SQLite and PostgreSQL.
+"""Connections to the database of a JDBC catalog: SQLite, PostgreSQL, MariaDB and MySQL.
 
-Each connection is one transaction. The driver of PostgreSQL is imported at the first connection.
+Each connection is one transaction. Drivers of servers are imported at the first connection.
 """
 
 import sqlite3
@@ -14,9 +14,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ingestd.errors import ConfigError, StorageError, UnsupportedError
 
-SUPPORTED = "jdbc:sqlite:/PATH and jdbc:postgresql://HOST:PORT/DATABASE"
+SUPPORTED = (
+    "jdbc:sqlite:/PATH, jdbc:postgresql://HOST:PORT/DATABASE, or for MariaDB and MySQL "
+    "jdbc:mysql://HOST:PORT/DATABASE"
+)
 _SQLITE = "jdbc:sqlite:"
 _POSTGRESQL = "jdbc:postgresql:"
+_MYSQL = "jdbc:mysql:"
 _CONNECT_SECONDS = "10"
 _BUSY_MILLIS = "3000"
 _JOURNAL_MODES = ("DELETE", "TRUNCATE", "WAL")
@@ -30,6 +34,14 @@ _LIBPQ_NAMES: Mapping[str, str] = {
     "user": "user",
 }
 """Names of libpq for the supported properties of PostgreSQL's JDBC driver."""
+_MYSQL_PROPERTIES = ("connectTimeout", "password", "sslMode", "user")
+_MYSQL_TLS: Mapping[str, Mapping[str, bool]] = {
+    "DISABLED": {"ssl_disabled": True},
+    "PREFERRED": {},
+    "VERIFY_CA": {"ssl_verify_cert": True},
+    "VERIFY_IDENTITY": {"ssl_verify_cert": True, "ssl_verify_identity": True},
+}
+"""Parameters of PyMySQL for the values of `sslMode` of MySQL's JDBC driver."""
 
 
 class Session(Protocol):
@@ -41,6 +53,10 @@ class Session(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         """Execute a statement, and return the number of its rows."""
+        ...
+
+    def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
+        """Insert a row; return False, and change nothing, if a row has its primary key."""
         ...
 
 
@@ -60,6 +76,11 @@ class Database(Protocol):
     @property
     def lock_age(self) -> str:
         """An expression for the age of a lock in seconds."""
+        ...
+
+    @property
+    def table_suffix(self) -> str:
+        """The end of a statement that creates a table."""
         ...
 
     def transaction(self) -> AbstractContextManager[Session]:
@@ -87,6 +108,8 @@ def database_of(url: str, properties: Mapping[str, str]) -> Database:
         return _sqlite(base, {**properties, **in_url})
     if base.startswith(_POSTGRESQL):
         return _postgresql(base, {**properties, **in_url})
+    if base.startswith(_MYSQL):
+        return _mysql(base, {**properties, **in_url})
     raise UnsupportedError(f"catalog option 'uri' = '{base}' is not supported; write {SUPPORTED}")
 
 
@@ -103,6 +126,7 @@ class SqliteDatabase:
 
     has_table = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?"
     lock_age = "strftime('%s', 'now') - strftime('%s', acquired_at)"
+    table_suffix = ""
 
     @property
     def address(self) -> str:
@@ -137,11 +161,12 @@ class PostgresDatabase:
 
     has_table = "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
     lock_age = "EXTRACT(EPOCH FROM AGE(NOW(), acquired_at))"
+    table_suffix = ""
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """See `Database`."""
-        psycopg = self._driver()
+        psycopg = _driver("psycopg", self.address)
         try:
             with psycopg.connect(
                 **{"connect_timeout": _CONNECT_SECONDS, **self.settings},
@@ -155,14 +180,37 @@ class PostgresDatabase:
         except psycopg.Error as error:
             raise ConfigError(f"catalog {self.address}: {_first_line(error)}") from error
 
-    def _driver(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
+
+@dataclass(frozen=True)
+class MySqlDatabase:
+    """A database of MariaDB or MySQL; `settings` are parameters of PyMySQL."""
+
+    address: str
+    settings: Mapping[str, Any] = field(repr=False)
+
+    has_table = (
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+    )
+    lock_age = "TIMESTAMPDIFF(SECOND, acquired_at, NOW())"
+    # Keys have at most 3072 bytes, too few for four columns of Java's definitions in utf8mb4;
+    # other collations take different names for equal.
+    table_suffix = " CHARACTER SET utf8mb3 COLLATE utf8mb3_bin"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """See `Database`."""
+        pymysql = _driver("pymysql", self.address)
         try:
-            return import_module("psycopg")
-        except ImportError as error:
-            raise ConfigError(
-                f"catalog {self.address}: psycopg is not installed; install it with "
-                "`pip install 'ingestd-paimon[jdbc]'`"
-            ) from error
+            with closing(pymysql.connect(**self.settings)) as connection:
+                session = _MySqlSession(connection)
+                # Without the locks of gaps between keys, with which writers of locks deadlock.
+                session.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                yield session
+                connection.commit()
+        except (pymysql.OperationalError, pymysql.InterfaceError) as error:
+            raise StorageError(f"catalog {self.address}: {error}") from error
+        except pymysql.Error as error:
+            raise ConfigError(f"catalog {self.address}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -174,6 +222,10 @@ class _SqliteSession:
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         return self.connection.execute(sql, tuple(parameters)).rowcount
+
+    def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
+        sql = f"{_insert(table, row)} ON CONFLICT DO NOTHING"
+        return self.execute(sql, tuple(row.values())) > 0
 
 
 @dataclass(frozen=True)
@@ -187,8 +239,46 @@ class _PostgresSession:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         return int(self._run(sql, parameters).rowcount)
 
+    def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
+        sql = f"{_insert(table, row)} ON CONFLICT DO NOTHING"
+        return self.execute(sql, tuple(row.values())) > 0
+
     def _run(self, sql: str, parameters: Sequence[object]) -> Any:  # noqa: ANN401  (of the driver)
         return self.connection.execute(sql.replace("?", "%s"), tuple(parameters))
+
+
+@dataclass(frozen=True)
+class _MySqlSession:
+    connection: Any
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql.replace("?", "%s"), tuple(parameters))
+            return list(cursor.fetchall())
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        with self.connection.cursor() as cursor:
+            return int(cursor.execute(sql.replace("?", "%s"), tuple(parameters)))
+
+    def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
+        key = next(iter(row))
+        sql = f"{_insert(table, row)} ON DUPLICATE KEY UPDATE {key} = {key}"
+        return self.execute(sql, tuple(row.values())) > 0
+
+
+def _insert(table: str, row: Mapping[str, object]) -> str:
+    marks = ", ".join("?" * len(row))
+    return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"
+
+
+def _driver(name: str, address: str) -> Any:  # noqa: ANN401  (a package that need not be installed)
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            f"catalog {address}: {name} is not installed; install it with "
+            "`pip install 'ingestd-paimon[jdbc]'`"
+        ) from error
 
 
 def _sqlite(base: str, properties: Mapping[str, str]) -> SqliteDatabase:
@@ -213,18 +303,50 @@ def _sqlite(base: str, properties: Mapping[str, str]) -> SqliteDatabase:
 
 
 def _postgresql(base: str, properties: Mapping[str, str]) -> PostgresDatabase:
+    host, port, database = _server(base, _POSTGRESQL, 5432)
+    _refuse_unknown(base, properties, _LIBPQ_NAMES.keys())
+    settings = {_LIBPQ_NAMES[name]: value for name, value in properties.items()}
+    target = {"host": host, "port": str(port), "dbname": database}
+    return PostgresDatabase(base, {**settings, **target})
+
+
+def _mysql(base: str, properties: Mapping[str, str]) -> MySqlDatabase:
+    host, port, database = _server(base, _MYSQL, 3306)
+    _refuse_unknown(base, properties, _MYSQL_PROPERTIES)
+    mode = properties.get("sslMode", "PREFERRED")
+    if mode not in _MYSQL_TLS:
+        raise ConfigError(
+            f"catalog {base}: sslMode = '{mode}' is not supported; supported: "
+            f"{', '.join(_MYSQL_TLS)}"
+        )
+    millis = properties.get("connectTimeout", f"{_CONNECT_SECONDS}000")
+    if not millis.isdecimal() or int(millis) < 1:
+        raise ConfigError(
+            f"catalog {base}: connectTimeout = '{millis}' is not a number of milliseconds"
+        )
+    settings = {
+        **_MYSQL_TLS[mode],
+        **{name: properties[name] for name in ("user", "password") if name in properties},
+        "connect_timeout": -(-int(millis) // 1000),
+        "host": host,
+        "port": port,
+        "database": database,
+        "charset": "utf8mb4",
+    }
+    return MySqlDatabase(base, settings)
+
+
+def _server(base: str, prefix: str, default_port: int) -> tuple[str, int, str]:
+    """Return host, port and database of a URL. Raises ConfigError if it lacks one of them."""
     try:
         parts = urlsplit(base.removeprefix("jdbc:"))
-        port = parts.port or 5432
+        port = parts.port or default_port
     except ValueError as error:
         raise ConfigError(f"catalog option 'uri' = '{base}': {error}") from error
     database = parts.path.removeprefix("/")
     if not parts.hostname or not database or parts.username is not None:
-        raise ConfigError(f"catalog option 'uri': write {_POSTGRESQL}//HOST:PORT/DATABASE")
-    _refuse_unknown(base, properties, _LIBPQ_NAMES.keys())
-    settings = {_LIBPQ_NAMES[name]: value for name, value in properties.items()}
-    target = {"host": parts.hostname, "port": str(port), "dbname": database}
-    return PostgresDatabase(base, {**settings, **target})
+        raise ConfigError(f"catalog option 'uri': write {prefix}//HOST:PORT/DATABASE")
+    return parts.hostname, port, database
 
 
 def _refuse_unknown(base: str, properties: Mapping[str, str], known: Collection[str]) -> None:

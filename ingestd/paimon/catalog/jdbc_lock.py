@@ -16,11 +16,8 @@ from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 _FIRST_SLEEP_MS = 100
-_INSERT = (
-    "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?) "
-    "ON CONFLICT DO NOTHING"
-)
-_RELEASE = "DELETE FROM paimon_distributed_locks WHERE lock_id = ?"
+_LOCKS = "paimon_distributed_locks"
+_RELEASE = f"DELETE FROM {_LOCKS} WHERE lock_id = ?"
 
 
 @dataclass(frozen=True)
@@ -63,6 +60,6 @@ class JdbcLock:
     def _try(self, lock_id: str) -> bool:
         with self.database.transaction() as session:
             expired = f"{self.database.lock_age} > expire_time_seconds AND lock_id = ?"
-            session.execute(f"DELETE FROM paimon_distributed_locks WHERE {expired}", [lock_id])
+            session.execute(f"DELETE FROM {_LOCKS} WHERE {expired}", [lock_id])
             seconds = self.settings.acquire_timeout_ms // 1000
-            return session.execute(_INSERT, [lock_id, seconds]) > 0
+            return session.insert_new(_LOCKS, {"lock_id": lock_id, "expire_time_seconds": seconds})

@@ -41,4 +41,5 @@ def create_lock_table(session: Session, database: Database, key_length: int) -> 
 def _create(session: Session, database: Database, name: str, definition: str) -> None:
     # A user without the privilege to create tables may use those that exist.
     if not session.query(database.has_table, [name]):
-        session.execute(f"CREATE TABLE IF NOT EXISTS {name} ({definition})")
+        suffix = database.table_suffix
+        session.execute(f"CREATE TABLE IF NOT EXISTS {name} ({definition}){suffix}")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ingestd.errors import FormatError, IngestdError, UnsupportedError
+from ingestd.paimon.iceberg.hive_entry import HiveEntry, hive_entry
 from ingestd.paimon.iceberg.iceberg_types import (
     Json,
     avro_value,
@@ -146,7 +147,8 @@ def _open_sync(table: FileStoreTable) -> "_Sync | None":
     if settings is None:
         return None
     refuse_unsupported(table.schema, for_write=True)
-    return _Sync(table, settings, MetadataStore(table.io, metadata_folder(table, settings)))
+    store = MetadataStore(table.io, metadata_folder(table, settings))
+    return _Sync(table, settings, store, hive_entry(table.schema.options, table.name))
 
 
 def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
@@ -169,11 +171,12 @@ def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sync:
-    """A table, its Iceberg settings, and the directory of its Iceberg metadata."""
+    """A table, its Iceberg settings, the directory of its Iceberg metadata, its entry in Hive."""
 
     table: FileStoreTable
     settings: IcebergSettings
     store: MetadataStore
+    entry: HiveEntry | None
 
     def update(self, latest: Snapshot) -> SyncResult:
         """Write the missing documents up to `latest`, or a document of `latest` alone."""
@@ -197,6 +200,7 @@ class _Sync:
         base = None if version is None else self.store.read(version)
         if version == latest.id and shows(base, latest):
             self.store.repair_hint(version)
+            self._register()
             return SyncResult(version, version)
         missing = None if base is None else self._missing(base, latest)
         try:
@@ -275,6 +279,7 @@ class _Sync:
             self.store.replace(document, new.files)
         elif not self.store.publish(document, new.files):
             return
+        self._register()
         self._delete_old(snapshot.id)
         lists = {entry["manifest-list"] for other in others for entry in other["snapshots"]}
         self.store.delete_lists(sorted(lists), described.manifest_list)
@@ -316,10 +321,24 @@ class _Sync:
         document = next_document(base, described, schemas, earliest, _now_ms())
         if not self.store.publish(document, new.files):
             return None
+        self._register()
         if self.settings.deletes_old:
             self.store.delete_documents_before(snapshot.id - self.settings.previous_versions)
         self._delete_expired(base, document)
         return document
+
+    def _register(self) -> None:
+        """Point the entry in Hive, if the table has one, to the newest document.
+
+        The metastore does not compare what it replaces, so a process that was slower may have
+        replaced a later document: each looks again after it has written.
+        """
+        newest = None if self.entry is None else self.store.newest_version()
+        while self.entry is not None and newest is not None:
+            self.entry.point_to(self.store.document_path(newest), self.table.schema)
+            registered, newest = newest, self.store.newest_version()
+            if newest == registered:
+                return
 
     def _delete_expired(self, before: Json, after: Json) -> None:
         self.store.delete_lists(expired(before, after), after["snapshots"][0]["manifest-list"])

@@ -39,9 +39,9 @@ class MetadataStore:
     def newest_version(self) -> int | None:
         """Return the newest version that has a document, or None if there are no documents."""
         hint = self._hint()
-        if hint is None or not self.io.exists(self._document(hint)):
+        if hint is None or not self.io.exists(self.document_path(hint)):
             return max(self.versions(), default=None)
-        while self.io.exists(self._document(hint + 1)):
+        while self.io.exists(self.document_path(hint + 1)):
             hint += 1
         return hint
 
@@ -55,7 +55,7 @@ class MetadataStore:
 
         Raises FileNotFoundError if it does not exist, FormatError if it is damaged.
         """
-        path = self._document(version)
+        path = self.document_path(version)
         return parse_metadata(self.io.read_bytes(path), path)
 
     def read_list(self, path: str) -> list[IcebergManifest]:
@@ -76,7 +76,7 @@ class MetadataStore:
         for path, data in files.items():
             self.io.write_new(path, data)
         version = document["current-snapshot-id"]
-        if not self.io.try_write_atomic(self._document(version), encode_metadata(document)):
+        if not self.io.try_write_atomic(self.document_path(version), encode_metadata(document)):
             for path in files:
                 self.io.delete_quietly(path)
             return False
@@ -98,7 +98,7 @@ class MetadataStore:
     def overwrite(self, document: Json) -> None:
         """Write a document in place of that of the same version."""
         self.io.overwrite(
-            self._document(document["current-snapshot-id"]), encode_metadata(document)
+            self.document_path(document["current-snapshot-id"]), encode_metadata(document)
         )
 
     def unnamed_files(self, older_than_ms: int) -> list[DirectoryEntry]:
@@ -160,7 +160,7 @@ class MetadataStore:
 
     def _overwrite_hint(self, version: int) -> None:
         """Write the hint of a version, unless another process has written a later document."""
-        if not self.io.exists(self._document(version + 1)):
+        if not self.io.exists(self.document_path(version + 1)):
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
     def delete_documents_before(self, version: int) -> None:
@@ -170,14 +170,14 @@ class MetadataStore:
         the next call would not look.
         """
         first = version
-        while self.io.exists(self._document(first - 1)):
+        while self.io.exists(self.document_path(first - 1)):
             first -= 1
         self.delete_documents(range(first, version))
 
     def delete_documents(self, versions: Iterable[int]) -> None:
         """Delete the documents of these versions, if they exist."""
         for version in versions:
-            self.io.delete_quietly(self._document(version))
+            self.io.delete_quietly(self.document_path(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
         """Delete manifest lists, and those of their manifests that are not in the list `kept`.
@@ -207,7 +207,8 @@ class MetadataStore:
             return None
         return int(text) if text.isdigit() else None
 
-    def _document(self, version: int) -> str:
+    def document_path(self, version: int) -> str:
+        """Return the path of the document of a version."""
         return f"{self.folder}/v{version}.metadata.json"
 
     def _here(self, path: str) -> str:

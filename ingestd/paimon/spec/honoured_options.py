@@ -551,15 +551,31 @@ INCREMENTAL_MODE = honoured(
 # Iceberg metadata beside the table.
 ICEBERG_STORAGE = honoured(
     "metadata.iceberg.storage", parse_word, "disabled",
-    "Writes Iceberg metadata after each commit, in the table or as an Iceberg Hadoop catalog.",
-    values=("disabled", "table-location", "hadoop-catalog"),
-    refusal="tables are not registered in Hive metastores and REST catalogs; use 'hadoop-catalog' "
-    "and register the newest metadata file in the catalog",
+    "Writes Iceberg metadata after each commit, in the table, as an Iceberg Hadoop catalog, or so "
+    "and as an Iceberg table in a Hive Metastore.",
+    values=("disabled", "table-location", "hadoop-catalog", "hive-catalog"),
+    refusal="tables are not registered in REST catalogs, which write metadata files of their own; "
+    "use 'hadoop-catalog' and register the newest metadata file in the catalog",
 )  # fmt: skip
 ICEBERG_LOCATION = honoured(
     "metadata.iceberg.storage-location", parse_word, "",
     "Where Iceberg metadata is stored; by default as `metadata.iceberg.storage` says.",
     values=("table-location", "catalog-location"),
+)  # fmt: skip
+ICEBERG_URI = honoured(
+    "metadata.iceberg.uri", parse_text, "", "Address of the Hive Metastore of `hive-catalog`."
+)  # fmt: skip
+ICEBERG_HIVE_CONF = honoured(
+    "metadata.iceberg.hive-conf-dir", parse_text, "",
+    "Folder of a hive-site.xml with that address.",
+)  # fmt: skip
+ICEBERG_DATABASE = honoured(
+    "metadata.iceberg.database", parse_text, "",
+    "Database in the Hive Metastore; by default that of the table.",
+)  # fmt: skip
+ICEBERG_TABLE = honoured(
+    "metadata.iceberg.table", parse_text, "",
+    "Name in the Hive Metastore; by default that of the table.",
 )  # fmt: skip
 ICEBERG_VERSION = honoured(
     "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",

@@ -46,7 +46,7 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
     codec = honoured.ICEBERG_COMPRESSION.of(options)
     return IcebergSettings(
         in_catalog=(honoured.ICEBERG_LOCATION.of(options) or storage)
-        in ("catalog-location", "hadoop-catalog"),
+        in ("catalog-location", "hadoop-catalog", "hive-catalog"),
         format_version=honoured.ICEBERG_VERSION.of(options),
         codec=_CODECS.get(codec, codec),
         legacy_names=honoured.ICEBERG_LEGACY.of(options),
@@ -61,6 +61,12 @@ def refuse_iceberg(schema: TableSchema) -> None:
     """Raise UnsupportedError if the Iceberg metadata that a table requests would be wrong."""
     if iceberg_settings(schema.options) is None:
         return
+    given = honoured.ICEBERG_URI.of(schema.options), honoured.ICEBERG_HIVE_CONF.of(schema.options)
+    if honoured.ICEBERG_STORAGE.of(schema.options) == "hive-catalog" and not any(given):
+        raise _refusal(
+            f"'hive-catalog' needs '{honoured.ICEBERG_URI.name}' = thrift://HOST:PORT of the "
+            f"metastore, or '{honoured.ICEBERG_HIVE_CONF.name}', the folder of a hive-site.xml"
+        )
     if honoured.DELETION_VECTORS.of(schema.options):
         raise _refusal(
             "Iceberg readers would see rows that deletion vectors delete; remove it, or create the "

@@ -296,15 +296,17 @@ _IGNORED: _Options = (
         "format-table.file.compression", "format-table.commit-hive-sync-url",
     ),
     *_irrelevant(
-        "a detail of `metadata.iceberg.storage` = `hive-catalog`, which is refused",
-        "metadata.iceberg.uri", "metadata.iceberg.hive-conf-dir",
+        "how Java's client of a Hive Metastore is configured",
         "metadata.iceberg.hadoop-conf-dir", "metadata.iceberg.hive-client-class",
-        "metadata.iceberg.glue.skip-archive", "metadata.iceberg.hive-skip-update-stats",
+        "metadata.iceberg.glue.skip-archive",
     ),
     *_irrelevant(
-        "a detail of `metadata.iceberg.storage` = `hive-catalog` and `rest-catalog`, which are "
-        "refused",
-        "metadata.iceberg.database", "metadata.iceberg.table", "metadata.iceberg.rest.<setting>",
+        "`hive-catalog` does not ask the metastore to compute statistics",
+        "metadata.iceberg.hive-skip-update-stats",
+    ),
+    *_irrelevant(
+        "a detail of `metadata.iceberg.storage` = `rest-catalog`, which is refused",
+        "metadata.iceberg.rest.<setting>",
     ),
     *_irrelevant(
         "how Flink and Spark read",

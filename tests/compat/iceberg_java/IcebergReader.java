@@ -9,11 +9,14 @@ import java.time.LocalDateTime;
 import java.time.temporal.ChronoUnit;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.data.IcebergGenerics;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.hadoop.HadoopTables;
+import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.types.Types;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -21,7 +24,7 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** Iceberg's own reader: one request {"folder", "tag"?} a line, one reply {"rows"} or {"error"} a line. */
+/** Iceberg's own reader: one request {"folder" or "metastore" and "name", "tag"?} a line, one reply {"rows"} or {"error"} a line. */
 public class IcebergReader {
 
     static final ObjectMapper JSON = new ObjectMapper();
@@ -43,7 +46,7 @@ public class IcebergReader {
     }
 
     static void read(JsonNode request, ArrayNode rows) throws Exception {
-        Table table = new HadoopTables(new Configuration()).load(request.get("folder").asText());
+        Table table = load(request);
         IcebergGenerics.ScanBuilder scan = IcebergGenerics.read(table);
         if (request.hasNonNull("tag"))
             scan = scan.useSnapshot(table.snapshot(request.get("tag").asText()).snapshotId());
@@ -51,6 +54,15 @@ public class IcebergReader {
             for (Record record : records)
                 rows.add(cell(record));
         }
+    }
+
+    static Table load(JsonNode request) {
+        if (!request.hasNonNull("metastore"))
+            return new HadoopTables(new Configuration()).load(request.get("folder").asText());
+        HiveCatalog catalog = new HiveCatalog();
+        catalog.setConf(new Configuration());
+        catalog.initialize("hive", Map.of("uri", request.get("metastore").asText()));
+        return catalog.loadTable(TableIdentifier.parse(request.get("name").asText()));
     }
 
     /** Times in microseconds, decimals as text and bytes as hexadecimal text, as the test writes them. */

@@ -63,7 +63,6 @@ def test_the_options_have_the_defaults_of_java() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("metadata.iceberg.storage", "hive-catalog"),
         ("metadata.iceberg.storage", "rest-catalog"),
         ("metadata.iceberg.storage-location", "elsewhere"),
         ("metadata.iceberg.format-version", "1"),
@@ -79,6 +78,7 @@ def test_other_values_are_refused_by_name(name: str, value: str) -> None:
     ("name", "value", "reason"),
     [
         ("metadata.iceberg.storage", "rest-catalog", "register the newest metadata file"),
+        ("metadata.iceberg.storage", "hive-catalog", "needs 'metadata.iceberg.uri'"),
         ("metadata.iceberg.format-version", "3", "without 'next-row-id'"),
         ("deletion-vectors.enabled", "true", "create the table without 'deletion-vectors.enabled'"),
         ("file.format", "orc", "use parquet"),

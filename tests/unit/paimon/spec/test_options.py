@@ -190,7 +190,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("file-index.bsi.columns", "v"),
         ("row-tracking.enabled", "true"),
         ("manifest.compression", "null"),
-        ("metadata.iceberg.storage", "hive-catalog"), ("commit.callbacks", "X"),
+        ("metadata.iceberg.storage", "rest-catalog"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"),
         ("parquet.encryption.column.keys", "k"),
         ("path", "/x"), ("data-file.thin-mode", "true"),

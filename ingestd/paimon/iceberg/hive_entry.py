@@ -1,0 +1,92 @@
+"""The entry of a table in a Hive Metastore, by which Iceberg's HiveCatalog finds its metadata.
+
+An entry contains what Paimon's IcebergHiveMetadataCommitter writes. Only the path of the newest
+metadata document in it decides what Iceberg reads; its columns are a copy.
+"""
+
+import time
+from dataclasses import dataclass
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.hive_client import (
+    AlreadyExistsError,
+    InvalidOperationError,
+    Metastore,
+)
+from ingestd.paimon.catalog.hive_options import metastore_of
+from ingestd.paimon.catalog.hive_tables import HiveTable, new_database, new_iceberg_table
+from ingestd.paimon.catalog.thrift import Struct, structure
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import Options
+from ingestd.paimon.spec.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class HiveEntry:
+    """The entry of a table. Its names are by default those of the Paimon table."""
+
+    metastore: Metastore
+    identifier: Identifier
+
+    def point_to(self, document: str, schema: TableSchema) -> None:
+        """Make a document the one that readers open; create the entry if it does not exist.
+
+        Raises ConfigError if the name belongs to a table that is not of Iceberg, StorageError if
+        the metastore does not respond.
+        """
+        database, name = self.identifier.database, self.identifier.table
+        fields = self.metastore.find_table(database, name)
+        if fields is None:
+            self._create(document, schema)
+            return
+        stored = HiveTable(fields)
+        if not stored.is_iceberg:
+            raise ConfigError(
+                f"metastore {self.metastore} has another table {self.identifier}, which is not one "
+                f"of Iceberg: set '{honoured.ICEBERG_DATABASE.name}' or "
+                f"'{honoured.ICEBERG_TABLE.name}' to a name of its own"
+            )
+        if stored.iceberg_document == document:
+            return
+        moved = stored.with_iceberg_document(document)
+        try:
+            self.metastore.alter_table(database, name, moved.with_all_columns(schema).fields)
+        except InvalidOperationError:  # it checks columns, which Iceberg does not read
+            self.metastore.alter_table(database, name, moved.fields)
+
+    def _create(self, document: str, schema: TableSchema) -> None:
+        location = document.rpartition("/metadata/")[0]
+        database = self.identifier.database
+        if self.metastore.find_database(database) is None:
+            parent = location.rpartition("/")[0]
+            self._add("create_database", new_database(database, {}, parent, in_properties=False))
+        now_s = int(time.time())
+        entry = new_iceberg_table(self.identifier, location, self.metastore.user, now_s)
+        entry = entry.with_iceberg_document(document).with_all_columns(schema)
+        self._add("create_table", entry.fields)
+
+    def _add(self, method: str, fields: Struct) -> None:
+        try:
+            self.metastore.call(method, structure(fields))
+        except AlreadyExistsError:
+            return  # another process was first, and looks for newer documents as this one does
+
+
+def hive_entry(options: Options, name: str) -> HiveEntry | None:
+    """Return the entry that the options of a table request; None if they request no entry.
+
+    `name` is `database.table`. Raises the errors of `metastore_of`.
+    """
+    if honoured.ICEBERG_STORAGE.of(options) != "hive-catalog":
+        return None
+    table = Identifier.parse(name)
+    given = {
+        "uri": honoured.ICEBERG_URI.of(options),
+        "hive-conf-dir": honoured.ICEBERG_HIVE_CONF.of(options),
+    }
+    identifier = Identifier(
+        honoured.ICEBERG_DATABASE.of(options) or table.database,
+        honoured.ICEBERG_TABLE.of(options) or table.table,
+    )
+    return HiveEntry(metastore_of({key: text for key, text in given.items() if text}), identifier)
