@@ -104,9 +104,6 @@ def test_both_hold_and_tell_the_same(name: str, tmp_path: Path, oracle: Oracle) 
 def test_random_tables_are_compacted_alike(seed: int, tmp_path: Path, oracle: Oracle) -> None:
     random = Random(seed)
     case = random_case(random)
-    while case.removes_rows:
-        # Java loses deletions in commits and compactions: tests/property/test_row_removals.py.
-        case = random_case(random)
     if seed >= UNTIMED:
         case = with_ages(random, case, [OLD, NEW, NEW, None])
     first = case.options.get("merge-engine") == "first-row"

@@ -58,9 +58,6 @@ def test_random_tables_merge_alike(seed: int, tmp_path: Path, oracle: Oracle) ->
     assert verify(table) == []
     # The same changes written by Java, whose merging before it writes must be the same, too.
     batches = [_java_rows(table, batch) for batch in case.batches]
-    if case.removes_rows:
-        # Java loses a deletion of a row that other rows of its commit follow.
-        batches = [[row] for batch in batches for row in batch]
     oracle.write_spec(_spec(case, batches, ["none"] * len(batches)), java, tmp_path)
     assert case.settled(_own(open_native(java))) == read
     oracle.compact(own, "db", "t")

@@ -111,11 +111,6 @@ class MergeCase:
         """Whether a row takes back."""
         return any(row["_kind"] in (1, 3) for batch in self.batches for row in batch)
 
-    @property
-    def removes_rows(self) -> bool:
-        """Whether a deletion removes the whole row of a merge engine that computes rows."""
-        return any(".remove-record-on-" in name for name in self.options)
-
     def settled(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Rows such that they compare."""
         return sorted(json.dumps(self._settled(row), sort_keys=True, default=str) for row in rows)

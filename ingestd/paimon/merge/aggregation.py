@@ -15,7 +15,6 @@ from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import PRIMARY_KEY, FieldFunction, MergeRules
-from ingestd.paimon.spec.row_selection import Mask
 
 _KEEP_KEY = FieldFunction(PRIMARY_KEY)
 
@@ -25,8 +24,9 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
 
     Raises UnsupportedError for a deletion whose values a function cannot retract.
     """
-    merge_input, removed = _removals(rows, keys, rules)
+    merge_input = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
     events = merge_input.events
+    removed = (merge_input.kinds == RowKind.DELETE) & rules.remove_on_delete
     ops: Ops = np.where(merge_input.retracts, RETRACT, AGG)
     ops[merge_input.ignored] = SKIP
     # A row that removes the record keeps its own values, and aggregation starts again from them.
@@ -36,15 +36,3 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         return fold(name, values, events, ops, rules.functions.get(name, _KEEP_KEY))
 
     return merge_input.table(column, removed[merge_input.last])
-
-
-def superseded(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Mask:
-    """Return a mask (n,) of the rows of each key up to a removal that other rows follow."""
-    merge_input, removed = _removals(rows, keys, rules)
-    return merge_input.superseded(removed)
-
-
-def _removals(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> tuple[MergeInput, Mask]:
-    """Return the merge input, and a mask of the events that remove the whole row of their key."""
-    merge_input = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
-    return merge_input, (merge_input.kinds == RowKind.DELETE) & rules.remove_on_delete

@@ -18,9 +18,9 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.key_order import Positions, SortedKeys, sort_keys, stable_order
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_codes import sequence_codes
-from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
+from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_selection import Mask, take_rows
+from ingestd.paimon.spec.row_selection import take_rows
 
 MERGE_ENGINES: Mapping[str, str] = {
     "aggregation": "ingestd.paimon.merge.aggregation",
@@ -40,10 +40,6 @@ class MergeEngine(Protocol):
 
         A key may have no row if all its rows are ignored.
         """
-        ...
-
-    def superseded(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Mask:
-        """Return a mask (n,) of the rows of each key up to a removal that other rows follow."""
         ...
 
 
@@ -70,31 +66,13 @@ def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Tabl
     pick = _PICKS.get(rules.engine)
     if pick is not None:
         return take_rows(rows, pick(rows, keys, rules))
-    return _engine(rules).merge(rows, keys, rules)
-
-
-def superseded_rows(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Mask:
-    """Return a mask (n,) of the rows of each key up to a removal that other rows follow.
-
-    Merged with the rows after it, the deletion that removes the whole row of the key would be lost,
-    and rows of other files that are older than it would be merged again with those after it.
-    """
-    if not rules.removes_rows or not bool(
-        (rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE).any()
-    ):
-        return np.zeros(rows.num_rows, np.bool_)
-    return _engine(rules).superseded(rows, keys, rules)
-
-
-def _engine(rules: MergeRules) -> MergeEngine:
-    """Return the engine of the rules, which computes rows."""
     module = MERGE_ENGINES.get(rules.engine)
     if module is None:
         known = sorted((*MERGE_ENGINES, *_PICKS))
         raise UnsupportedError(
             f"'merge-engine' = '{rules.engine}' is not supported; only {known} are"
         )
-    return cast("MergeEngine", import_module(module))
+    return cast("MergeEngine", import_module(module)).merge(rows, keys, rules)
 
 
 def picks_rows(rules: MergeRules) -> bool:

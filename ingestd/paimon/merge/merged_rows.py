@@ -58,18 +58,6 @@ class MergeInput:
         newest = self.events.last(~self.ignored)
         return np.where(newest < 0, self.events.ends - 1, newest)
 
-    def superseded(self, removals: Mask) -> Mask:
-        """Return a mask (n,) of the input rows that end with the last removal of their key.
-
-        `removals` (n,) marks the events that remove the whole row of their key. A key whose last
-        event is a removal, or that has none, has no such rows.
-        """
-        last = self.events.last(removals)
-        last = np.where(last < self.last, last, -1)
-        marks = np.zeros(len(self.kinds), np.bool_)
-        marks[self.events.rows] = np.arange(len(self.kinds)) <= last[self.events.key]
-        return marks
-
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
         """Return the merged rows with system columns; `column` merges a column, given its name.
 

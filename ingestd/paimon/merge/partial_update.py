@@ -127,8 +127,10 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
     merge_input = MergeInput.of(rows, keys, rules)
     leads = _leading_retractions(merge_input)
     orders = group_orders(rules.groups, merge_input, ~merge_input.ignored | leads)
-    removed = _removals(merge_input, orders, rules)
-    if not (rules.remove_on_delete or rules.groups):
+    removed = restarts(orders, merge_input)
+    if rules.remove_on_delete:
+        removed |= (merge_input.kinds == RowKind.DELETE) & ~merge_input.ignored
+    elif not rules.groups:
         _refuse_retractions(merge_input)
     # If the first event of a key is a deletion, it sets the row's values, then retracts them.
     twice = leads & ~merge_input.ignored & ~removed & bool(rules.groups)
@@ -139,22 +141,6 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
 
     adds = merge_input.events.first(~merge_input.retracts & ~merge_input.absent) >= 0
     return merge_input.table(column, removed[merge_input.last] | ~adds)
-
-
-def superseded(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Mask:
-    """Return a mask (n,) of the rows of each key up to a removal that other rows follow."""
-    merge_input = MergeInput.of(rows, keys, rules)
-    counts = ~merge_input.ignored | _leading_retractions(merge_input)
-    orders = group_orders(rules.groups, merge_input, counts)
-    return merge_input.superseded(_removals(merge_input, orders, rules))
-
-
-def _removals(merge_input: MergeInput, orders: Sequence[GroupOrder], rules: MergeRules) -> Mask:
-    """Return a mask of the events that remove the whole row of their key, as `restarts` does."""
-    removed = restarts(orders, merge_input)
-    if rules.remove_on_delete:
-        removed |= (merge_input.kinds == RowKind.DELETE) & ~merge_input.ignored
-    return removed
 
 
 def _leading_retractions(merge_input: MergeInput) -> Mask:

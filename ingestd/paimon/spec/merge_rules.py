@@ -79,11 +79,6 @@ class MergeRules:
     newest_level_only: bool = False
     merges_single: bool = False
 
-    @property
-    def removes_rows(self) -> bool:
-        """Return whether a deletion can remove the whole row of an engine that computes rows."""
-        return self.remove_on_delete or any(group.removes for group in self.groups)
-
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the columns, beyond `columns`, that are required to merge rows of `columns`."""
         needed = [*self.sequence_fields]

@@ -6,7 +6,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -21,7 +21,6 @@ from ingestd.paimon.table.compact.merge_tree_compact import (
     partition_values,
 )
 from ingestd.paimon.table.compact.rolling_write import FileTarget
-from ingestd.paimon.table.compact.row_merge import LostRemovalError
 from ingestd.paimon.table.compact.sorted_runs import Levels
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
@@ -105,18 +104,7 @@ class TreePlan:
         return tuple(file for run in runs for file in run.files)
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the commit message and the new files.
-
-        All runs are compacted if the planned ones have a row after a deletion that must remove
-        older rows of its key from the other runs, too.
-        """
-        try:
-            return self._run()
-        except LostRemovalError:
-            whole = CompactionPick(len(self.levels.runs), self.levels.max_level, self.choice.reason)
-            return replace(self, choice=whole)._run()
-
-    def _run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+        """Compact the files; return the commit message and the new files."""
         bucket, table = self.bucket, self.bucket.table
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
         target = bucket.target(self.choice.output_level)

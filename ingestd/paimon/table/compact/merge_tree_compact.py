@@ -146,10 +146,7 @@ class TreeCompaction:
         self._types = [key_field.type for key_field in self._table.schema.key_fields]
 
     def compact_runs(self, runs: Sequence[SortedRun]) -> None:
-        """Compact whole runs, which must be the newest runs of the bucket.
-
-        Raises LostRemovalError if the older runs must be compacted with them.
-        """
+        """Compact whole runs, which must be the newest runs of the bucket."""
         files = [file for run in runs for file in run.files]
         small = small_file_size(self._table.options.target_file_size)
         adjacent: list[Section] = []
@@ -269,7 +266,6 @@ class TreeCompaction:
         changes: RollingWriter | None,
     ) -> None:
         sources = self._sources(section, rules)
-        rules = replace(rules, older_remain=self._older_remain(section, rules))
         if rows is None and changes is None and all(source.picked for source in sources):
             return
         lookups, target = self._rules.lookups, self._target
@@ -328,13 +324,6 @@ class TreeCompaction:
             older = fields if rules.keeps_older else schema.key_fields
             sources += self._older(section, older)
         return sources
-
-    def _older_remain(self, section: Section, rules: RowRules) -> bool:
-        """Return whether a removed row may have older values in levels that readers merge."""
-        merge = rules.merge
-        if not merge.removes_rows or merge.newest_level_only:
-            return False
-        return any(self._older(section, self._table.schema.key_fields))
 
     def _older(self, section: Section, fields: tuple[DataField, ...]) -> Iterator[Source]:
         low = min(comparable_key(self._types, file.min_key) for file in section)

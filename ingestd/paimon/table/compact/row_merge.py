@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import merge_sorted, ordered_rows, superseded_rows
+from ingestd.paimon.merge.base import merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
@@ -41,7 +41,6 @@ class RowRules:
     otherwise only their keys are read. `changes` are the settings of the changelog (None: no
     changelog). `top_level` is the level of the old rows in the changelog (None: any level).
     `expired` are the rows to ignore because of their age (None: rows do not expire).
-    `older_remain`: older rows of the keys may be in runs that are neither compacted nor looked up.
     """
 
     merge: MergeRules
@@ -53,11 +52,6 @@ class RowRules:
     changes: ChangeRules | None = None
     top_level: int | None = None
     expired: ExpiredRows | None = None
-    older_remain: bool = False
-
-
-class LostRemovalError(Exception):
-    """A deletion that removes the whole row of its key cannot be merged without the older rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +71,7 @@ class Compacted:
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
     """Merge the rows of a block by key, and compute its changelog.
 
-    The block must contain all rows that the sources have for its keys. Raises LostRemovalError if
-    rows follow a deletion that must also remove older rows which remain elsewhere.
+    The block must contain all rows that the sources have for its keys.
     """
     if rules.expired is not None:
         block = _unexpired(block, sources, rules.expired)
@@ -89,8 +82,6 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
     if len(block) == 1:
         return Compacted(_finish(block[0][1], rules))
     rows, keys = _ordered(block, rules)
-    if rules.older_remain and bool(superseded_rows(rows, keys, rules.merge).any()):
-        raise LostRemovalError
     return Compacted(_finish(_merged(rows, keys, rules), rules))
 
 

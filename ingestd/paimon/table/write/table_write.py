@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.format.base import format_of, load_format
-from ingestd.paimon.merge.base import merge_rows, merge_sorted, ordered_rows, superseded_rows
+from ingestd.paimon.merge.base import merge_rows, merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec import honoured_options as honoured
@@ -70,17 +69,16 @@ class WrittenBucketFiles:
     new_name: Callable[[], str]
     indexed: bool = True
 
-    def write(self, *runs: pa.Table) -> tuple[DataFileMeta, ...]:
-        """Write sorted runs to files of about the target size; return their manifest entries.
+    def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
+        """Write rows to files of about the target size; return their manifest entries.
 
         Without rows, no file is written. If a file cannot be written, the files before it are
         deleted.
         """
         written: list[DataFileMeta] = []
         try:
-            for rows in runs:
-                for batch in self._rolled(rows):
-                    written.append(self._write_file(batch))
+            for batch in self._rolled(rows):
+                written.append(self._write_file(batch))
         except BaseException:
             self.delete(written)
             raise
@@ -154,12 +152,13 @@ def write_bucket(
     total = table.options.bucket
     checked = _prepare(table, rows)
     if not writes_input(table.schema):
-        return CommitMessage(partition, bucket, total, new_files=data.write(*_runs(table, checked)))
-    changelog, runs = _changelog_and_runs(table, checked)
+        merged = _merged(table, checked)
+        return CommitMessage(partition, bucket, total, new_files=data.write(merged))
+    changelog, merged = input_and_merged(table, checked)
     changes = changelog_files(table, partition_values, bucket)
     changelog_metas = changes.write(changelog)
     try:
-        written = data.write(*runs)
+        written = data.write(merged)
     except BaseException:
         changes.delete(changelog_metas)
         raise
@@ -176,42 +175,13 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
     return checked if table.schema.primary_keys else _checked_append(checked)
 
 
-def _runs(table: FileStoreTable, rows: pa.Table) -> list[pa.Table]:
-    """Return the rows to write as sorted runs, the oldest first.
-
-    Append tables and postponed buckets keep all rows, in one run.
-    """
+def _merged(table: FileStoreTable, rows: pa.Table) -> pa.Table:
+    """Return one row per key in key order; append tables and postponed buckets keep all rows."""
     if not table.schema.primary_keys:
-        return [rows]
+        return rows
     if table.options.bucket == POSTPONE_BUCKET:
-        return [_postponed(rows)]
-    if not rows.num_rows:
-        return []
-    keys = ordered_rows(rows, table.schema.trimmed_primary_keys, table.merge_rules)
-    return _merged_runs(table, rows, keys)
-
-
-def _merged_runs(table: FileStoreTable, rows: pa.Table, keys: SortedKeys) -> list[pa.Table]:
-    """Return one row per key in key order, in one sorted run, or in two if deletions require it.
-
-    A deletion that removes the row of a key is in the first run if other rows of the key follow it:
-    merged with them, it would no longer remove the values that the table has. The sequence numbers
-    of the first run are then below all of the second one.
-    """
-    names, rules = table.schema.trimmed_primary_keys, table.merge_rules
-    superseded = superseded_rows(rows, keys, rules)
-    if not bool(superseded.any()):
-        return [merge_sorted(rows, keys, rules)]
-    parts = rows.filter(pa.array(superseded)), rows.filter(pa.array(~superseded))
-    older, newer = (merge_rows(part.combine_chunks(), names, rules) for part in parts)
-    first = int(rows.column(SEQUENCE_NUMBER).to_numpy().min())
-    later = np.maximum(newer.column(SEQUENCE_NUMBER).to_numpy(), first + 1)
-    return [_numbered(older, np.full(older.num_rows, first)), _numbered(newer, later)]
-
-
-def _numbered(rows: pa.Table, numbers: npt.NDArray[np.int64]) -> pa.Table:
-    at = rows.column_names.index(SEQUENCE_NUMBER)
-    return rows.set_column(at, SEQUENCE_NUMBER, pa.array(numbers))
+        return _postponed(rows)
+    return merge_rows(rows, table.schema.trimmed_primary_keys, table.merge_rules)
 
 
 def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
@@ -234,7 +204,9 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
 
 def _postponed(rows: pa.Table) -> pa.Table:
     """Return rows with unknown sequence numbers: they are numbered when they get a bucket."""
-    return _numbered(rows, np.full(rows.num_rows, UNKNOWN_SEQUENCE))
+    at = rows.column_names.index(SEQUENCE_NUMBER)
+    unknown = pa.array(np.full(rows.num_rows, UNKNOWN_SEQUENCE))
+    return rows.set_column(at, SEQUENCE_NUMBER, unknown)
 
 
 def _checked_append(rows: pa.Table) -> pa.Table:
@@ -265,12 +237,12 @@ def changelog_files(
     )
 
 
-def _changelog_and_runs(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
-    """Return the rows of a bucket in changelog order, and the merged rows as sorted runs."""
+def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of a bucket in changelog order, and the merged rows."""
     if not rows.num_rows:
-        return rows, []
+        return rows, rows
     keys, rules = table.schema.trimmed_primary_keys, table.merge_rules
     order = ordered_rows(rows, keys, rules)
     ordered = rows.take(order.order)
     in_place = SortedKeys(np.arange(rows.num_rows), order.first)
-    return ordered, _merged_runs(table, ordered, in_place)
+    return ordered, merge_sorted(ordered, in_place, rules)
