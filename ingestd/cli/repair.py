@@ -7,7 +7,7 @@ from ingestd.cli.progress_line import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.iceberg.iceberg_sync import SyncResult, repair_iceberg
-from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -48,8 +48,8 @@ def _refuse_without_metadata(table: FileStoreTable) -> None:
         )
     if iceberg_settings(table.schema.options) is None:
         raise ConfigError(
-            f"table {table.name} has no Iceberg metadata: option '{honoured.ICEBERG_STORAGE.name}' "
-            "is not set"
+            f"table {table.name} has no Iceberg metadata: option "
+            f"'{iceberg_options.ICEBERG_STORAGE.name}' is not set"
         )
 
 

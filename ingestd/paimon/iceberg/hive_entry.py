@@ -17,7 +17,7 @@ from ingestd.paimon.catalog.hive_client import (
 from ingestd.paimon.catalog.hive_options import metastore_of
 from ingestd.paimon.catalog.hive_tables import HiveTable, new_database, new_iceberg_table
 from ingestd.paimon.catalog.thrift import Struct, structure
-from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -44,8 +44,8 @@ class HiveEntry:
         if not stored.is_iceberg:
             raise ConfigError(
                 f"metastore {self.metastore} has another table {self.identifier}, which is not one "
-                f"of Iceberg: set '{honoured.ICEBERG_DATABASE.name}' or "
-                f"'{honoured.ICEBERG_TABLE.name}' to a name of its own"
+                f"of Iceberg: set '{iceberg_options.ICEBERG_DATABASE.name}' or "
+                f"'{iceberg_options.ICEBERG_TABLE.name}' to a name of its own"
             )
         if stored.iceberg_document == document:
             return
@@ -78,15 +78,15 @@ def hive_entry(options: Options, name: str) -> HiveEntry | None:
 
     `name` is `database.table`. Raises the errors of `metastore_of`.
     """
-    if honoured.ICEBERG_STORAGE.of(options) != "hive-catalog":
+    if iceberg_options.ICEBERG_STORAGE.of(options) != "hive-catalog":
         return None
     table = Identifier.parse(name)
     given = {
-        "uri": honoured.ICEBERG_URI.of(options),
-        "hive-conf-dir": honoured.ICEBERG_HIVE_CONF.of(options),
+        "uri": iceberg_options.ICEBERG_URI.of(options),
+        "hive-conf-dir": iceberg_options.ICEBERG_HIVE_CONF.of(options),
     }
     identifier = Identifier(
-        honoured.ICEBERG_DATABASE.of(options) or table.database,
-        honoured.ICEBERG_TABLE.of(options) or table.table,
+        iceberg_options.ICEBERG_DATABASE.of(options) or table.database,
+        iceberg_options.ICEBERG_TABLE.of(options) or table.table,
     )
     return HiveEntry(metastore_of({key: text for key, text in given.items() if text}), identifier)

@@ -17,6 +17,7 @@ from ingestd.errors import FormatError
 from ingestd.paimon.iceberg.iceberg_types import schema_document
 from ingestd.paimon.iceberg.manifest_format import FIRST_PARTITION_ID, SPEC_ID
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -127,7 +128,7 @@ def first_document(
     schema, partitions = schemas[-1], partition_fields(schemas[-1])
     snapshots = [_snapshot_entry(new, schema.id, None)]
     return {
-        "format-version": honoured.ICEBERG_VERSION.of(schema.options),
+        "format-version": iceberg_options.ICEBERG_VERSION.of(schema.options),
         "table-uuid": table_uuid or str(uuid.uuid4()),
         "location": location,
         **_newest(new.snapshot, schema, now_ms),

@@ -548,66 +548,6 @@ INCREMENTAL_MODE = honoured(
     "incremental-between-scan-mode", parse_word, "auto", "Files that such a read uses."
 )
 
-# Iceberg metadata beside the table.
-ICEBERG_STORAGE = honoured(
-    "metadata.iceberg.storage", parse_word, "disabled",
-    "Writes Iceberg metadata after each commit, in the table, as an Iceberg Hadoop catalog, or so "
-    "and as an Iceberg table in a Hive Metastore.",
-    values=("disabled", "table-location", "hadoop-catalog", "hive-catalog"),
-    refusal="tables are not registered in REST catalogs, which write metadata files of their own; "
-    "use 'hadoop-catalog' and register the newest metadata file in the catalog",
-)  # fmt: skip
-ICEBERG_LOCATION = honoured(
-    "metadata.iceberg.storage-location", parse_word, "",
-    "Where Iceberg metadata is stored; by default as `metadata.iceberg.storage` says.",
-    values=("table-location", "catalog-location"),
-)  # fmt: skip
-ICEBERG_URI = honoured(
-    "metadata.iceberg.uri", parse_text, "", "Address of the Hive Metastore of `hive-catalog`."
-)  # fmt: skip
-ICEBERG_HIVE_CONF = honoured(
-    "metadata.iceberg.hive-conf-dir", parse_text, "",
-    "Folder of a hive-site.xml with that address.",
-)  # fmt: skip
-ICEBERG_DATABASE = honoured(
-    "metadata.iceberg.database", parse_text, "",
-    "Database in the Hive Metastore; by default that of the table.",
-)  # fmt: skip
-ICEBERG_TABLE = honoured(
-    "metadata.iceberg.table", parse_text, "",
-    "Name in the Hive Metastore; by default that of the table.",
-)  # fmt: skip
-ICEBERG_VERSION = honoured(
-    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",
-    values=("2",),
-    refusal="Java Paimon 1.4 writes documents of version 3 without 'next-row-id', which Iceberg's "
-    "own reader refuses, and removes the field where another writer has added it",
-)  # fmt: skip
-ICEBERG_COMPRESSION = honoured(
-    "metadata.iceberg.manifest-compression", parse_word, "snappy",
-    "Compression of Iceberg's manifests.",
-    values=("snappy", "zstd", "zstandard", "deflate", "bzip2", "null"),
-)  # fmt: skip
-ICEBERG_LEGACY = honoured(
-    "metadata.iceberg.manifest-legacy-version", parse_bool, False,
-    "Manifest lists have the field names of Iceberg 1.4, as Athena expects.",
-)  # fmt: skip
-ICEBERG_COMPACT_MIN = honoured(
-    "metadata.iceberg.compaction.min.file-num", parse_int, 10,
-    "Fewest small Iceberg manifests that are merged.",
-)  # fmt: skip
-ICEBERG_COMPACT_MAX = honoured(
-    "metadata.iceberg.compaction.max.file-num", parse_int, 50,
-    "Small Iceberg manifests that are merged whatever their size.",
-)  # fmt: skip
-ICEBERG_DELETE_OLD = honoured(
-    "metadata.iceberg.delete-after-commit.enabled", parse_bool, True,
-    "Deletes older Iceberg metadata files.",
-)  # fmt: skip
-ICEBERG_PREVIOUS_VERSIONS = honoured(
-    "metadata.iceberg.previous-versions-max", parse_int, 0, "Older metadata files that are kept.",
-)  # fmt: skip
-
 HONOURED: tuple[TableOption[object], ...] = tuple(
     option for option in globals().values() if isinstance(option, TableOption)
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType, walk_types
 from ingestd.paimon.spec.file_options import data_file_styles
 from ingestd.paimon.spec.option_types import Options
@@ -40,20 +41,20 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
 
     Raises ConfigError for an invalid option value.
     """
-    storage = honoured.ICEBERG_STORAGE.of(options)
+    storage = iceberg_options.ICEBERG_STORAGE.of(options)
     if storage == "disabled":
         return None
-    codec = honoured.ICEBERG_COMPRESSION.of(options)
+    codec = iceberg_options.ICEBERG_COMPRESSION.of(options)
     return IcebergSettings(
-        in_catalog=(honoured.ICEBERG_LOCATION.of(options) or storage)
+        in_catalog=(iceberg_options.ICEBERG_LOCATION.of(options) or storage)
         in ("catalog-location", "hadoop-catalog", "hive-catalog"),
-        format_version=honoured.ICEBERG_VERSION.of(options),
+        format_version=iceberg_options.ICEBERG_VERSION.of(options),
         codec=_CODECS.get(codec, codec),
-        legacy_names=honoured.ICEBERG_LEGACY.of(options),
-        compact_min=honoured.ICEBERG_COMPACT_MIN.of(options),
-        compact_max=honoured.ICEBERG_COMPACT_MAX.of(options),
-        deletes_old=honoured.ICEBERG_DELETE_OLD.of(options),
-        previous_versions=honoured.ICEBERG_PREVIOUS_VERSIONS.of(options),
+        legacy_names=iceberg_options.ICEBERG_LEGACY.of(options),
+        compact_min=iceberg_options.ICEBERG_COMPACT_MIN.of(options),
+        compact_max=iceberg_options.ICEBERG_COMPACT_MAX.of(options),
+        deletes_old=iceberg_options.ICEBERG_DELETE_OLD.of(options),
+        previous_versions=iceberg_options.ICEBERG_PREVIOUS_VERSIONS.of(options),
     )
 
 
@@ -61,11 +62,15 @@ def refuse_iceberg(schema: TableSchema) -> None:
     """Raise UnsupportedError if the Iceberg metadata that a table requests would be wrong."""
     if iceberg_settings(schema.options) is None:
         return
-    given = honoured.ICEBERG_URI.of(schema.options), honoured.ICEBERG_HIVE_CONF.of(schema.options)
-    if honoured.ICEBERG_STORAGE.of(schema.options) == "hive-catalog" and not any(given):
+    given = (
+        iceberg_options.ICEBERG_URI.of(schema.options),
+        iceberg_options.ICEBERG_HIVE_CONF.of(schema.options),
+    )
+    if iceberg_options.ICEBERG_STORAGE.of(schema.options) == "hive-catalog" and not any(given):
         raise _refusal(
-            f"'hive-catalog' needs '{honoured.ICEBERG_URI.name}' = thrift://HOST:PORT of the "
-            f"metastore, or '{honoured.ICEBERG_HIVE_CONF.name}', the folder of a hive-site.xml"
+            f"'hive-catalog' needs '{iceberg_options.ICEBERG_URI.name}' = thrift://HOST:PORT of "
+            f"the metastore, or '{iceberg_options.ICEBERG_HIVE_CONF.name}', the folder of a "
+            "hive-site.xml"
         )
     if honoured.DELETION_VECTORS.of(schema.options):
         raise _refusal(
@@ -127,4 +132,4 @@ def has_iceberg_type(t: DataType) -> bool:
 
 
 def _refusal(reason: str) -> UnsupportedError:
-    return UnsupportedError(f"option '{honoured.ICEBERG_STORAGE.name}': {reason}")
+    return UnsupportedError(f"option '{iceberg_options.ICEBERG_STORAGE.name}': {reason}")

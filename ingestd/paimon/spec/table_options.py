@@ -1,8 +1,8 @@
 """Declarations of all known table options, and how ingestd treats them.
 
-Options that ingestd implements are declared in `honoured_options`, all others here, with the reason
-why they are refused or ignored. Refusals, warnings and the page table-options.md are generated from
-the declarations.
+Options that ingestd implements are declared in `honoured_options` and `iceberg_options`, all others
+here, with the reason why they are refused or ignored. Refusals, warnings and the page
+table-options.md are generated from the declarations.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.honoured_options import HONOURED
+from ingestd.paimon.spec.iceberg_options import ICEBERG_OPTIONS
 from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption, parse_text
 
 _OFF = ("false",)
@@ -415,7 +416,7 @@ _IGNORED: _Options = (
     ),
 )  # fmt: skip
 
-DECLARED: _Options = (*HONOURED, *_IGNORED)
+DECLARED: _Options = (*HONOURED, *ICEBERG_OPTIONS, *_IGNORED)
 """All declared options."""
 _BY_NAME: Mapping[str, TableOption[object]] = {
     name: option for option in DECLARED for name in (option.name, *option.aliases)

@@ -97,8 +97,8 @@ def issue(folder: Path, text: str) -> str:
         ),
         (
             "{path: /lake}",
-            "{path: /lake, catalog: {metastore: jdbc, uri: 'jdbc:mysql://h/db'}}",
-            "'jdbc:mysql://h/db' is not supported; write jdbc:sqlite:/PATH and jdbc:postgresql",
+            "{path: /lake, catalog: {metastore: jdbc, uri: 'jdbc:oracle:thin:@h'}}",
+            "'jdbc:oracle:thin:@h' is not supported; write jdbc:sqlite:/PATH, jdbc:postgresql",
         ),
         (
             "{path: /lake}",

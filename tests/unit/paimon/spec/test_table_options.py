@@ -85,7 +85,8 @@ def test_names_are_found_by_templates() -> None:
 def test_names_of_options_are_written_in_the_declarations_only() -> None:
     package = Path(ingestd.__file__).parent
     declarations = {
-        package / "paimon" / "spec" / f"{one}_options.py" for one in ("table", "honoured")
+        package / "paimon" / "spec" / f"{kind}_options.py"
+        for kind in ("table", "honoured", "iceberg")
     }
     dotted = {name for name in NAMES if "." in name}
     found = {
