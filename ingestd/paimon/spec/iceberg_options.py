@@ -1,6 +1,6 @@
 """Table options of the Iceberg metadata beside a table, each declared once.
 
-Specification: https://paimon.apache.org/docs/1.4/iceberg/configurations/
+Specification: https://paimon.apache.org/docs/1.4/iceberg/configurations/#configurations
 """
 
 from ingestd.paimon.spec.option_types import (
