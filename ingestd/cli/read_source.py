@@ -13,10 +13,7 @@ from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
-from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
 from ingestd.paimon.table.read.incremental_read import (
     CHANGE_FIELDS,
@@ -26,7 +23,7 @@ from ingestd.paimon.table.read.incremental_read import (
     iter_changelog,
 )
 from ingestd.paimon.table.read.point_read import PointReader
-from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, scan_target
+from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, requested_target
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.system.system_tables import read_system_table, system_table
 
@@ -188,19 +185,8 @@ def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | Non
 
 
 def _target(table: FileStoreTable, request: Request) -> ScanTarget:
-    """Return the requested scan target, by default that of the table's options."""
-    snapshot = _snapshot(table, request)
-    return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
-
-
-def _snapshot(table: FileStoreTable, request: Request) -> Snapshot | None:
-    if request.snapshot is not None:
-        return requested_snapshot(table.io, table.paths, request.snapshot)
-    if request.tag is not None:
-        return tagged_snapshot(table, request.tag)
-    if request.as_of is not None:
-        return snapshot_as_of(table, timestamp_millis(request.as_of))
-    return None
+    millis = None if request.as_of is None else timestamp_millis(request.as_of)
+    return requested_target(table, snapshot=request.snapshot, tag=request.tag, as_of_millis=millis)
 
 
 def _changes(table: FileStoreTable, request: Request) -> PrintedRows:

@@ -224,8 +224,7 @@ class _SqliteSession:
         return self.connection.execute(sql, tuple(parameters)).rowcount
 
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
-        sql = f"{_insert(table, row)} ON CONFLICT DO NOTHING"
-        return self.execute(sql, tuple(row.values())) > 0
+        return _insert_new(self, table, row, "ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True)
@@ -240,8 +239,7 @@ class _PostgresSession:
         return int(self._run(sql, parameters).rowcount)
 
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
-        sql = f"{_insert(table, row)} ON CONFLICT DO NOTHING"
-        return self.execute(sql, tuple(row.values())) > 0
+        return _insert_new(self, table, row, "ON CONFLICT DO NOTHING")
 
     def _run(self, sql: str, parameters: Sequence[object]) -> Any:  # noqa: ANN401  (of the driver)
         return self.connection.execute(sql.replace("?", "%s"), tuple(parameters))
@@ -262,13 +260,13 @@ class _MySqlSession:
 
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
         key = next(iter(row))
-        sql = f"{_insert(table, row)} ON DUPLICATE KEY UPDATE {key} = {key}"
-        return self.execute(sql, tuple(row.values())) > 0
+        return _insert_new(self, table, row, f"ON DUPLICATE KEY UPDATE {key} = {key}")
 
 
-def _insert(table: str, row: Mapping[str, object]) -> str:
+def _insert_new(session: Session, table: str, row: Mapping[str, object], on_conflict: str) -> bool:
     marks = ", ".join("?" * len(row))
-    return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"
+    sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) {on_conflict}"
+    return session.execute(sql, tuple(row.values())) > 0
 
 
 def _driver(name: str, address: str) -> Any:  # noqa: ANN401  (a package that need not be installed)

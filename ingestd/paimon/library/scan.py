@@ -15,10 +15,7 @@ from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
-from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.incremental_read import (
     change_fields,
     iter_added_rows,
@@ -26,7 +23,7 @@ from ingestd.paimon.table.read.incremental_read import (
     iter_changelog,
 )
 from ingestd.paimon.table.read.point_read import PointReader
-from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
+from ingestd.paimon.table.read.scan_options import ScanTarget, requested_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
 
 _MILLIS = 1000
@@ -182,18 +179,8 @@ def _predicate(where: str | None, fields: Sequence[DataField]) -> Predicate | No
 
 
 def _target(table: FileStoreTable, how: Selection) -> ScanTarget:
-    snapshot = _snapshot(table, how)
-    return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
-
-
-def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
-    if how.snapshot is not None:
-        return requested_snapshot(table.io, table.paths, how.snapshot)
-    if how.tag is not None:
-        return tagged_snapshot(table, how.tag)
-    if how.as_of is not None:
-        return snapshot_as_of(table, _millis(how.as_of))
-    return None
+    millis = None if how.as_of is None else _millis(how.as_of)
+    return requested_target(table, snapshot=how.snapshot, tag=how.tag, as_of_millis=millis)
 
 
 def _millis(moment: str | datetime) -> int:

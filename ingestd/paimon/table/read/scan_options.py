@@ -85,6 +85,23 @@ def scan_target(table: FileStoreTable) -> ScanTarget:
     return ScanTarget(latest_snapshot(table.io, table.paths))
 
 
+def requested_target(
+    table: FileStoreTable, *, snapshot: int | None, tag: str | None, as_of_millis: int | None
+) -> ScanTarget:
+    """Return the rows of a requested snapshot, tag or time, by default those of `scan_target`.
+
+    At most one of the three is not None. Raises the errors of `scan_target`, ConfigError for an
+    unknown tag or snapshot, and for a time before the first snapshot.
+    """
+    if snapshot is not None:
+        return ScanTarget(requested_snapshot(table.io, table.paths, snapshot), travels=True)
+    if tag is not None:
+        return ScanTarget(tagged_snapshot(table, tag), travels=True)
+    if as_of_millis is not None:
+        return ScanTarget(snapshot_as_of(table, as_of_millis), travels=True)
+    return scan_target(table)
+
+
 def _mode(table: FileStoreTable) -> str:
     options = table.schema.options
     for option in UNREAD_SCANS:
