@@ -45,7 +45,7 @@ def test_alerts_name_metrics_that_exist() -> None:
 
 
 def test_each_alert_says_what_and_links_to_a_runbook_that_is_there() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "alerts.md").read_text()
     anchors = {
         re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
         for title in re.findall(r"^#+ (.*)$", page, re.MULTILINE)
@@ -55,9 +55,7 @@ def test_each_alert_says_what_and_links_to_a_runbook_that_is_there() -> None:
         assert rule["labels"]["severity"] in {"critical", "warning"}
         url, _, anchor = rule["annotations"]["runbook_url"].partition("#")
         assert url.startswith("https://"), rule["alert"]
-        assert (url.endswith("/docs/operations.md"), anchor in anchors) == (True, True), rule[
-            "alert"
-        ]
+        assert (url.endswith("/docs/alerts.md"), anchor in anchors) == (True, True), rule["alert"]
 
 
 def test_without_the_url_of_runbooks_alerts_have_no_link() -> None:

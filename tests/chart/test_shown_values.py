@@ -9,7 +9,7 @@ from tests.support.chart import objects, only
 from tests.support.code_blocks import shown
 
 COMPARISON = "docs/compare.md"
-OPERATIONS = "docs/operations.md"
+DEPLOYMENT = "docs/deployment.md"
 PAGE = "helm/ingestd/README.md"
 
 
@@ -28,7 +28,7 @@ def test_the_values_that_the_page_shows_are_installed(tmp_path: Path) -> None:
 
 def test_the_executors_that_the_page_shows_are_created(tmp_path: Path) -> None:
     file = tmp_path / "executors.yaml"
-    file.write_text(shown(OPERATIONS, "executors:").text)
+    file.write_text(shown(DEPLOYMENT, "executors:").text)
     found = objects("--values", file)
     spark = yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])["spark"]
     assert (spark["spark.executor.instances"], spark["spark.executor.cores"]) == ("4", "2")

@@ -112,7 +112,7 @@ def test_the_archive_of_classes_is_made_where_the_daemon_looks_for_it() -> None:
 def test_the_archive_of_classes_is_made_as_the_page_says() -> None:
     """The page's two lines are those of the project's own image, which the test above judges."""
     said = dict(
-        line.split(maxsplit=1) for line in shown("docs/operations.md", "ENV").text.splitlines()
+        line.split(maxsplit=1) for line in shown("docs/deployment.md", "ENV").text.splitlines()
     )
     (environment,) = FINAL.values("ENV")
     assert said["ENV"] in environment

@@ -11,7 +11,7 @@ ENGINES = "tests/compat/test_engines.py::test_"
 ICEBERG = "tests/compat/test_iceberg.py::test_"
 READING = "tests/docs/test_newcomer.py::test_every_command_of_the_readme_reads_the_table"
 FIRST = "tests/integration/test_newcomer.py::test_"
-OPERATIONS = "tests/docs/test_operations_commands.py::test_every_line_of_a_block_does_its_work"
+MAINTENANCE = "tests/docs/test_maintenance_commands.py::test_every_line_of_a_block_does_its_work"
 PIPELINES = "tests/docs/test_examples.py::test_pipelines_that_are_shown_are_valid"
 SHOWN = "tests/docs/test_shown_commands.py::test_"
 DEMO = "tests/integration/test_demo.py::test_the_demo_ends_with_tables_that_hold_what_the_workload"
@@ -57,19 +57,19 @@ SHOWN_BY = {
         "tests/chart/test_shown_values.py::test_the_comparison_that_the_page_shows_is_scheduled"
     ),
     ("docs/notices.md", "# notices.yaml"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
-    ("docs/operations.md", "ENV INGESTD_CLASS"): (
+    ("docs/deployment.md", "ENV INGESTD_CLASS"): (
         "tests/docker/test_dockerfile.py::test_the_archive_of_classes_is_made_as_the_page_says"
     ),
-    ("docs/operations.md", "make audit"): f"{SHOWN}every_make_target_can_be_made",
-    ("docs/operations.md", "catalog:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
-    ("docs/operations.md", "warehouse:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/deployment.md", "make audit"): f"{SHOWN}every_make_target_can_be_made",
+    ("docs/catalogs.md", "catalog:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/catalogs.md", "warehouse:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/operations.md", "telemetry:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
-    ("docs/operations.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
-    ("docs/operations.md", "executors:"): (
+    ("docs/maintenance.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/deployment.md", "executors:"): (
         "tests/chart/test_shown_values.py::test_the_executors_that_the_page_shows_are_created"
     ),
-    ("docs/operations.md", "total = driver"): "not run: a sum, whose parts are measured",
-    ("docs/operations.md", "ingestd "): OPERATIONS,
+    ("docs/deployment.md", "total = driver"): "not run: a sum, whose parts are measured",
+    ("docs/maintenance.md", "ingestd "): MAINTENANCE,
     ("docs/rows.md", "# rows.yaml"): (
         "tests/docs/test_rows_page.py::test_where_keeps_the_rows_that_the_page_says"
     ),

@@ -88,16 +88,16 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
     file = tmp_path / "ingestd.yaml"
     for page, first in (
         ("docs/operations.md", "telemetry:"),
-        ("docs/operations.md", "tables:"),
+        ("docs/maintenance.md", "tables:"),
         ("docs/iceberg.md", "tables:"),
         ("docs/notices.md", "# notices.yaml"),
     ):
         file.write_text(smallest + shown(page, first).text)
         load_config(file)
     monkeypatch.setenv("CATALOG_PASSWORD", "hunter22")
-    file.write_text(sources + shown("docs/operations.md", "warehouse:").text)
+    file.write_text(sources + shown("docs/catalogs.md", "warehouse:").text)
     load_config(file)
-    catalog = indent(shown("docs/operations.md", "catalog:").text, "  ")
+    catalog = indent(shown("docs/catalogs.md", "catalog:").text, "  ")
     file.write_text(f"{sources}warehouse:\n  path: /lake\n{catalog}")
     load_config(file)
 

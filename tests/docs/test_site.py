@@ -73,7 +73,7 @@ def test_links_and_anchors_of_a_page_resolve(page: str) -> None:
 
 def test_links_to_nowhere_are_found() -> None:
     text = (
-        "[a](docs/none.md) [b](docs/operations.md#nope) [c](#nope) [d](docs/operations.md#memory)"
+        "[a](docs/none.md) [b](docs/operations.md#nope) [c](#nope) [d](docs/deployment.md#memory)"
     )
     assert broken(FRONT, text) == ["docs/none.md", "docs/operations.md#nope", "#nope"]
 

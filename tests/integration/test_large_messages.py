@@ -23,7 +23,7 @@ LARGE = 10 << 20
 TOO_LARGE = 17 << 20
 ROWS = 8
 MOST_BYTES = 2_500 << 20
-"""What docs/operations.md reckons for two cores and one source, rounded up."""
+"""What docs/deployment.md reckons for two cores and one source, rounded up."""
 PRODUCER = {"message.max.bytes": str(32 << 20), "queue.buffering.max.kbytes": str(1 << 20)}
 
 

@@ -23,7 +23,7 @@ class Level(StrEnum):
 class Condition:
     """A fact about a pipeline that an operator should know.
 
-    `runbook` is the heading in docs/operations.md with the first steps, or None.
+    `runbook` is the heading in docs/alerts.md with the first steps, or None.
     """
 
     level: Level
@@ -54,7 +54,7 @@ def _of_pipeline(status: Document) -> Iterator[Condition]:
         text = "No progress: the daemon does not finish its batch or its poll."
         yield Condition(Level.BAD, text, "IngestdNoBatch")
     elif status["not_ready"] == NotReady.NO_EXECUTORS:
-        yield Condition(Level.BAD, f"{NOT_READY[NotReady.NO_EXECUTORS]}.", "IngestdNotReady")
+        yield Condition(Level.BAD, f"{NOT_READY[NotReady.NO_EXECUTORS]}.", "Symptoms")
 
 
 def _because(error: Document | None) -> str:

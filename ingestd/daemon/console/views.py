@@ -40,7 +40,7 @@ _SHORTEST = 300.0
 _FEW = 10
 _NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 _REACHABLE = {True: "reachable", False: "not reachable", None: "not polled yet"}
-_RUNBOOK = "docs/operations.md"
+_RUNBOOK = "docs/alerts.md"
 
 
 def asset(path: str) -> bytes:

@@ -12,7 +12,7 @@ from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.offset_ranges import OffsetRange
 
-RUNBOOK = Path(__file__).resolve().parents[4] / "docs/operations.md"
+RUNBOOK = Path(__file__).resolve().parents[4] / "docs/alerts.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every command block of the page of operations is run, line by line, on a table that fits it."""
+"""Every command block of the page of maintenance is run, line by line, on a table that fits it."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.command_line import run_command
 Capture = pytest.CaptureFixture[str]
 BLOCKS = [
     code_block
-    for code_block in code_blocks(ROOT / "docs" / "operations.md")
+    for code_block in code_blocks(ROOT / "docs" / "maintenance.md")
     if not code_block.language and code_block.text.startswith("ingestd ")
 ]
 ORDERS = pa.schema(
