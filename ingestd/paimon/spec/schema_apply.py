@@ -8,6 +8,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-s
 """
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -231,18 +232,23 @@ def _rename_column(schema: TableSchema, change: RenameColumn) -> TableSchema:
         return replace_column(fields, replace(column, name=new))
 
     changed = replace(schema, fields=change_siblings(schema.fields, path, siblings))
+    options = rename_in_options(schema.options, path, new)
     if len(path) > 1:
-        return changed
+        return replace(changed, options=options)
     keys = tuple(new if key == path[0] else key for key in schema.primary_keys)
-    options = rename_in_options(schema.options, path[0], new)
     return replace(changed, primary_keys=keys, options=options)
 
 
 def _drop_column(schema: TableSchema, change: DropColumn) -> TableSchema:
     path = path_of(change.name)
     _refuse_keys(schema, path, "dropped", "partition", "primary")
+    options = schema.options
+    nested_key = honoured.NESTED_KEY.name_for(path[0])
+    if len(path) > 1 and path[-1] in parse_names(nested_key, options.get(nested_key, "")):
+        raise SchemaConflictError(f"field '{shown(path)}' of '{nested_key}' cannot be dropped")
     if len(path) == 1:
-        refuse_named_column(schema.options, path[0])
+        refuse_named_column(options, path[0])
+        options = without_indexes(options, path[0])
 
     def siblings(fields: Fields) -> Fields:
         column = find_column(fields, path[-1])
@@ -252,7 +258,7 @@ def _drop_column(schema: TableSchema, change: DropColumn) -> TableSchema:
             )
         return tuple(field for field in fields if field.id != column.id)
 
-    return replace(schema, fields=change_siblings(schema.fields, path, siblings))
+    return replace(schema, fields=change_siblings(schema.fields, path, siblings), options=options)
 
 
 def _set_option(schema: TableSchema, change: SetOption) -> TableSchema:
@@ -363,10 +369,17 @@ def _step(
 
 
 _FIELDS = "fields."
-_NAMING = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD, honoured.RECORD_TIME_FIELD)
+_NAMING = (
+    honoured.BUCKET_KEY,
+    honoured.SEQUENCE_FIELD,
+    honoured.ROWKIND_FIELD,
+    honoured.RECORD_TIME_FIELD,
+)
 """Options whose value is a column or a list of columns."""
-_LISTED_SUFFIXES = ("sequence-group", "nested-key")
-"""Suffixes of those options under `fields.` whose value is a list of columns as well."""
+_INDEXED = re.compile(r"file-index\.[^.]+\.columns")
+"""Options whose value is a list of columns that may lose one."""
+_OF_COLUMN = re.compile(r"(fields|file-index\.[^.]+)\.(.+)\.([^.]+)")
+"""Options of a column, or of a list of columns: prefix, names, which may contain dots, setting."""
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
@@ -417,29 +430,46 @@ def _check_bucket(options: Options, value: str | None) -> None:
         )
 
 
-def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
-    """Return the options with a column renamed in every option that names it."""
+def rename_in_options(options: Options, path: Sequence[str], new: str) -> dict[str, str]:
+    """Return the options with a column, or a field in a column, renamed wherever they name it."""
+    if len(path) > 1:
+        nested_key = honoured.NESTED_KEY.name_for(path[0])
+        return {
+            key: _replace_name(value, path[-1], new) if key == nested_key else value
+            for key, value in options.items()
+        }
+    return dict(_renamed(key, value, path[0], new) for key, value in options.items())
 
-    def renamed(names: str) -> str:
-        parts = (name.strip() for name in names.split(","))
-        return ",".join(new if name == old else name for name in parts)
 
-    return dict(_renamed(key, value, renamed) for key, value in options.items())
-
-
-def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, str]:
-    if find_option(key) in _NAMING:
-        return key, renamed(value)
-    if not key.startswith(_FIELDS):
+def _renamed(key: str, value: str, old: str, new: str) -> tuple[str, str]:
+    if find_option(key) in _NAMING or _INDEXED.fullmatch(key):
+        return key, _replace_name(value, old, new)
+    setting = _OF_COLUMN.fullmatch(key)
+    if setting is None:
         return key, value
-    names, dot, suffix = key[len(_FIELDS) :].rpartition(".")
-    # Both a suffix and a column name may contain dots.
-    for ending in _LISTED_SUFFIXES:
-        if suffix == ending:
-            return f"{_FIELDS}{renamed(names)}.{suffix}", renamed(value)
-    if not dot:
-        return key, value
-    return f"{_FIELDS}{renamed(names)}.{suffix}", value
+    if setting[3] == "sequence-group":
+        value = _replace_name(value, old, new)
+    return f"{setting[1]}.{_replace_name(setting[2], old, new)}.{setting[3]}", value
+
+
+def _replace_name(names: str, old: str, new: str) -> str:
+    parts = (name.strip() for name in names.split(","))
+    return ",".join(new if name == old else name for name in parts)
+
+
+def without_indexes(options: Options, name: str) -> dict[str, str]:
+    """Return the options without the file indexes of a column, which is dropped."""
+    kept = {}
+    for key, value in options.items():
+        setting = _OF_COLUMN.fullmatch(key)
+        if setting and setting[1] != "fields" and setting[2] == name:
+            continue
+        if _INDEXED.fullmatch(key) and name in parse_names(key, value):
+            value = ",".join(column for column in parse_names(key, value) if column != name)
+            if not value:
+                continue
+        kept[key] = value
+    return kept
 
 
 def refuse_named_column(options: Options, name: str) -> None:

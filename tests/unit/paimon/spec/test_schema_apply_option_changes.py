@@ -7,6 +7,7 @@ from ingestd.paimon.spec.schema_apply import (
     check_option_change,
     refuse_named_column,
     rename_in_options,
+    without_indexes,
 )
 
 
@@ -18,16 +19,49 @@ def test_a_column_gets_its_new_name_wherever_an_option_names_it() -> None:
         "fields.a,b.sequence-group": "c,a",
         "fields.default-aggregate-function": "max",
         "fields.c.nested-key": "a",
+        "rowkind.field": "a",
+        "file-index.bloom-filter.columns": "b, a",
+        "file-index.bloom-filter.a.fpp": "0.1",
+        "file-index.range-bitmap.columns": "a",
+        "file-index.in-manifest-threshold": "1 kb",
         "comment": "a",
     }
-    assert rename_in_options(options, "a", "z") == {
+    assert rename_in_options(options, ["a"], "z") == {
         "bucket-key": "z,b",
         "sequence.field": "b",
         "fields.z.aggregate-function": "sum",
         "fields.z,b.sequence-group": "c,z",
         "fields.default-aggregate-function": "max",
-        "fields.c.nested-key": "z",
+        "fields.c.nested-key": "a",
+        "rowkind.field": "z",
+        "file-index.bloom-filter.columns": "b,z",
+        "file-index.bloom-filter.z.fpp": "0.1",
+        "file-index.range-bitmap.columns": "z",
+        "file-index.in-manifest-threshold": "1 kb",
         "comment": "a",
+    }
+
+
+def test_the_key_of_nested_rows_follows_their_field_not_a_column_of_its_name() -> None:
+    options = {"fields.c.nested-key": "a,b", "bucket-key": "a"}
+    assert rename_in_options(options, ["c", "element", "a"], "z") == {
+        "fields.c.nested-key": "z,b",
+        "bucket-key": "a",
+    }
+
+
+def test_a_column_that_is_dropped_loses_its_indexes() -> None:
+    options = {
+        "file-index.bloom-filter.columns": "a, b",
+        "file-index.bloom-filter.a.items": "10",
+        "file-index.bloom-filter.b.items": "10",
+        "file-index.bitmap.columns": "a",
+        "fields.a.stats-mode": "full",
+    }
+    assert without_indexes(options, "a") == {
+        "file-index.bloom-filter.columns": "b",
+        "file-index.bloom-filter.b.items": "10",
+        "fields.a.stats-mode": "full",
     }
 
 

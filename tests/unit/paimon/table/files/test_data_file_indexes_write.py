@@ -9,7 +9,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_index import encode_file_index
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.spec.schema_change import UpdateColumnType
+from ingestd.paimon.spec.schema_change import DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.files.data_file_indexes import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -65,6 +65,19 @@ def test_a_file_has_no_values_beyond_the_type_it_was_written_with(narrow: str, b
     table = alter(table, UpdateColumnType("k", parse_type("BIGINT")))
     assert _may_match(table, "k = 4")
     assert not _may_match(table, f"k IN ({beyond}, {-beyond - 1})")
+
+
+def test_indexes_follow_a_renamed_column_and_leave_a_dropped_one() -> None:
+    table = alter(_table(), RenameColumn("k", "key"))
+    put(table, [{"key": 5, "s": "new", "x": 1.0}])
+    read = read_table(table, predicate=parse_predicate("key = 5", table.schema.fields))
+    assert read["s"].to_pylist() == ["new"]
+    table = alter(table, DropColumn("x"))
+    put(table, [{"key": 7, "s": "newer"}])
+    *_, newest = live_files(table, latest_snapshot(table.io, table.paths))
+    indexes = read_file_indexes(table, newest.partition, newest.bucket, newest.file)
+    assert indexes is not None
+    assert set(indexes) == {"key", "s"}
 
 
 def test_large_indexes_lie_beside_their_file_and_go_with_it() -> None:
