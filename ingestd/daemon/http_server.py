@@ -83,7 +83,7 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
         return HttpResponse(HTTPStatus.OK, "application/json", body)
     if path in ASSETS:
         return HttpResponse(HTTPStatus.OK, ASSETS[path], asset(path))
-    html = console_page(path, dict(parse_qsl(query)), status.document(), _PAGES)
+    html = console_page(path, dict(parse_qsl(query)), status.console_document(), _PAGES)
     if html is not None:
         return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
     names = ", ".join(["/", *_PAGES])

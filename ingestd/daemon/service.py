@@ -2,13 +2,14 @@
 
 import importlib.metadata
 import logging
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
-from ingestd.config.effective import plain_secret_settings
+from ingestd.config.effective import Setting, effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
@@ -68,6 +69,15 @@ def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
     ]
 
 
+def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Setting]:
+    """Return the configuration in effect after a reload: settings that need a restart are kept."""
+    prefixes = [*", ".join(_FIXED.values()).split(", "), *_FIXED_SECTIONS]
+    fixed = re.compile(rf"({'|'.join(map(re.escape, prefixes))})(\.|$)")
+    kept = [setting for setting in running if fixed.match(setting.key)]
+    new = [setting for setting in reloaded if not fixed.match(setting.key)]
+    return sorted(kept + new, key=lambda setting: setting.key.partition(".")[0])
+
+
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
     """Return the new settings, but with the running values of settings that need a restart."""
     return replace(settings, **{name: getattr(running, name) for name in _FIXED})
@@ -94,6 +104,11 @@ class _Reload:
         self._loaded = loaded
         self._settings = settings
         self._lines = loaded.config.logging
+        self._in_effect = effective_settings(loaded)
+
+    def in_effect(self) -> list[Setting]:
+        """Return the configuration in effect without secrets, for the console."""
+        return self._in_effect
 
     def __call__(self) -> PipelineSettings | None:
         loaded = reread(self._path)
@@ -111,6 +126,7 @@ class _Reload:
         if took_effect or not waiting:
             _LOG.info("reloaded", extra={"ctx": {"changed": differing, "log_level": lines.level}})
         self._settings, self._lines = settings, lines
+        self._in_effect = merged_settings(effective_settings(loaded), self._in_effect)
         return settings if differing else None
 
 
@@ -201,7 +217,9 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
         with _spans(loaded, version) as spans, _notices(loaded) as notices:
             daemon = daemon_settings(loaded, version, spans, until_latest=until_latest)
             daemon = replace(daemon, notices=notices)
-            code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
+            reload = _Reload(config, loaded, settings)
+            daemon = replace(daemon, configuration=reload.in_effect)
+            code = supervise(settings, daemon, reload=reload)
     finally:
         end_unused()
     if create_in_background(archive_wanted(), _TRAINING):

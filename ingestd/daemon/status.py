@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import Any
 
 from ingestd import metrics
 from ingestd.cdc.native_module import decoder_name
+from ingestd.config.effective import Setting
 from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
 from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS, ExecutorWatch, Watchdog
@@ -136,6 +137,7 @@ class Status:
         self.set_aside = SetAsidePage()
         self._met: set[str] = set()
         self._maintenance: Callable[[], dict[str, Any]] = dict
+        self._configuration: Callable[[], Sequence[Setting]] = tuple
         metrics.expect_restarts(error_class.__name__ for error_class in _HEALING)
         metrics.record_state(self._state)
 
@@ -166,6 +168,10 @@ class Status:
     def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
         """Set the function that returns the part of /status on maintenance."""
         self._maintenance = document
+
+    def show_configuration(self, configuration: Callable[[], Sequence[Setting]]) -> None:
+        """Set the function that returns the configuration in effect, without secrets."""
+        self._configuration = configuration
 
     def beat(self) -> None:
         """Note that the loop of the supervisor is alive."""
@@ -361,6 +367,10 @@ class Status:
                 "maintenance": maintenance,
                 "recent": {**self._recent.document(), "schemas": self._schemas.document()},
             }
+
+    def console_document(self) -> dict[str, Any]:
+        """Return the document of /status, and what only the console shows."""
+        return {**self.document(), "configuration": self._configuration()}
 
     def _table_documents(self) -> dict[str, Any]:
         lags = self._lag_tracker.freshness(self._clock())

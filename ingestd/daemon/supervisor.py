@@ -9,13 +9,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Protocol
 
+from ingestd.config.effective import Setting
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.console.table_details import DetailsReader
@@ -126,7 +127,7 @@ class DaemonSettings:
 
     The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
     error the pages are served for another `linger` seconds. `spans` receives the traces of batches,
-    and `notices` sends events to a webhook.
+    `notices` sends events to a webhook, and `configuration` returns the settings in effect.
     """
 
     listen: str
@@ -140,6 +141,7 @@ class DaemonSettings:
     maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     spans: SpanSink | None = None
     notices: Notices | None = None
+    configuration: Callable[[], Sequence[Setting]] = tuple
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
 
@@ -345,7 +347,9 @@ def supervise(
 
 def _status(settings: PipelineSettings, daemon: DaemonSettings) -> Status:
     limit = daemon.batch_timeout
-    return Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
+    status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
+    status.show_configuration(daemon.configuration)
+    return status
 
 
 def _log_start(settings: PipelineSettings, build: BuildInfo) -> None:

@@ -53,7 +53,7 @@ def console_page(
 ) -> bytes | None:
     """Return the HTML page of a view, or None if there is no view with this path.
 
-    `status` is the document of /status. `links` maps other pages to descriptions.
+    `status` is the document of the console. `links` maps other pages to descriptions.
     """
     if path not in _VIEWS:
         return None
@@ -396,6 +396,15 @@ def _maintenance(status: Document, _: Query) -> str:
     )
 
 
+def _configuration(status: Document, _: Query) -> str:
+    rows = (
+        (text(setting.key), text(setting.value) or UNKNOWN, text(setting.origin))
+        for setting in status["configuration"]
+    )
+    head = ("key", "value", "set in")
+    return table("configuration", "Configuration in effect", head, rows, "unknown", long=head[1:2])
+
+
 _VIEWS: Mapping[str, tuple[str, Callable[[Document, Query], str]]] = {
     "/": ("Overview", _overview),
     "/tables": ("Tables", _all_tables),
@@ -404,4 +413,5 @@ _VIEWS: Mapping[str, tuple[str, Callable[[Document, Query], str]]] = {
     "/dead-letters": ("Dead letters", _all_letters),
     "/errors": ("Errors", _all_errors),
     "/changes": ("Schemas and compactions", _maintenance),
+    "/configuration": ("Configuration", _configuration),
 }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from ingestd.config.effective import effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
@@ -15,6 +16,7 @@ from ingestd.daemon.service import (
     _FIXED_SECTIONS,
     _Reload,
     changed,
+    merged_settings,
     reread,
     taken_over,
     waiting_keys,
@@ -51,6 +53,16 @@ def test_new_topics_tables_and_limits_are_taken_over(
     after = taken_over(pipeline_settings(loaded), before)
     assert changed(after, before) == ["sources", "max_offsets_per_trigger"]
     assert events(caplog) == {}
+
+
+def test_the_console_shows_what_is_in_effect_after_a_reload(file: Path) -> None:
+    running = effective_settings(load_config(file))
+    file.write_text(TEXT.replace("path: lake", "path: sea").replace("trigger: 1s", "trigger: 9s"))
+    shown = merged_settings(effective_settings(load_config(file)), running)
+    values = {setting.key: setting.value for setting in shown}
+    assert (values["warehouse.path"], values["pipeline.trigger"]) == ("lake", "9s")
+    assert values.keys() == {setting.key for setting in running}
+    assert len(shown) == len(running)
 
 
 def test_what_needs_a_restart_is_named_and_stays(file: Path) -> None:

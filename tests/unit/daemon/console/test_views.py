@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from ingestd.config.effective import Setting
 from ingestd.daemon.console.views import ASSETS, asset, console_page
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
@@ -63,7 +64,7 @@ def status() -> Status:
 
 
 def outline(status: Status, path: str = "/", **query: str) -> Outline:
-    page = console_page(path, query, status.document(), LINKS)
+    page = console_page(path, query, status.console_document(), LINKS)
     assert page is not None
     return Outline(page.decode())
 
@@ -159,9 +160,17 @@ def test_every_view_is_well_formed_and_linked(status: Status) -> None:
     page = outline(status)
     linked = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
     views = linked - {"#status", "/tables/db.orders", *LINKS}
-    assert len(views) == 7
+    assert len(views) == 8
     for path in views:
         assert outline(status, path).open == []
+
+
+def test_the_configuration_is_shown_with_its_origin(status: Status) -> None:
+    assert "unknown" in outline(status, "/configuration").of("p")
+    status.show_configuration(lambda: [Setting("warehouse.path", "<lake>", "shop.yaml:2")])
+    page = outline(status, "/configuration")
+    assert page.of("td") == ["<lake>", "shop.yaml:2"]
+    assert "configuration" not in status.document(), "the JSON of /status is for programs"
 
 
 def many_tables(count: int) -> Status:
@@ -179,7 +188,7 @@ def names(page: Outline) -> list[str]:
 def test_of_2000_tables_a_page_shows_a_hundred() -> None:
     status = many_tables(2000)
     assert len(names(outline(status))) == 10
-    document = status.document()
+    document = status.console_document()
     html = console_page("/tables", {"page": "20"}, document, LINKS)
     assert html is not None
     assert len(html) < 60_000
