@@ -76,6 +76,12 @@ UNKNOWN_VALUES = Counter(
     "of the key nor, if the key changed, the row of the old key has it.",
     ["table"],
 )
+UNKNOWN_KEYS = Counter(
+    "ingestd_unknown_keys",
+    "Updates without a before image in tables whose primary key has columns that the message key "
+    "lacks: if they changed the key, the row of the old key remains.",
+    ["table"],
+)
 DROPPED_RECORDS = Counter(
     "ingestd_dropped_records",
     "Records that could not be used and were not kept: `errors` drops those of their stage.",
@@ -250,6 +256,11 @@ def record_rows(table: str, kind: str, rows: int) -> None:
 def record_unknown(table: str, cells: int) -> None:
     """Count cells that were stored as null because their value is unknown."""
     UNKNOWN_VALUES.labels(table).inc(cells)
+
+
+def record_unknown_keys(table: str, rows: int) -> None:
+    """Count updates that may have changed the primary key of a row whose old key is unknown."""
+    UNKNOWN_KEYS.labels(table).inc(rows)
 
 
 def record_skipped(table: str, reason: str, rows: int) -> None:

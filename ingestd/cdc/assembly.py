@@ -286,7 +286,7 @@ class _Rows(Generic[ColumnT]):
         """Return the row layout, or None if each change is one row with the cells of `new`."""
         changes, has_before = self._changes, self._changes.before.there
         used = has_before if changes.images else self._updates
-        if not changes.key_names or not used.any():
+        if not used.any() or not (changes.key_names or changes.images):
             return None
         complete, moved = self._updates, np.zeros_like(self._updates)
         for column in _key_columns(changes):

@@ -165,6 +165,9 @@ def _count(counts: Counts) -> None:
     for table, cells in (+counts.unknown).items():
         metrics.record_unknown(table, cells)
         _LOG.warning("values_unknown", extra={"ctx": {"table": table, "cells": cells}})
+    for table, rows in (+counts.unknown_keys).items():
+        metrics.record_unknown_keys(table, rows)
+        _LOG.warning("keys_unknown", extra={"ctx": {"table": table, "rows": rows}})
     for (table, reason), rows in counts.skipped.items():
         metrics.record_skipped(table, reason, rows)
     for table, files in counts.files.items():

@@ -7,6 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from ingestd.cdc.avro.nodes import AvroNode
+from ingestd.cdc.columns.decimal_columns import plain_number
 from ingestd.paimon.spec.arrow import Array
 
 _PRIMITIVE: Mapping[str, pa.DataType] = {
@@ -43,30 +44,44 @@ def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.Da
 
 
 def json_texts(values: Array, node: AvroNode) -> list[str | None]:
-    """Return each value as JSON text, or None for null. Bytes are base64, as in Connect."""
+    """Return each value as JSON text, or None for null.
+
+    Decimals are numbers, and bytes are base64, as in Connect.
+    """
     if node.kind == "union":
         return [None if value is None else str(value) for value in values.to_pylist()]
     cells = values.to_pylist()
-    if _holds_maps(node):
-        cells = [with_objects(cell, node) for cell in cells]
+    if _needs_conversion(node):
+        cells = [json_value(cell, node) for cell in cells]
     encode = msgspec.json.encode
     return [None if cell is None else encode(cell).decode() for cell in cells]
 
 
-def _holds_maps(node: AvroNode) -> bool:
-    return node.kind == "map" or any(_holds_maps(child) for child in node.children)
+def _needs_conversion(node: AvroNode) -> bool:
+    converted = node.kind == "map" or _is_decimal(node)
+    return converted or any(_needs_conversion(child) for child in node.children)
 
 
-def with_objects(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
-    """Return a value with its maps, which Arrow returns as lists of pairs, as dictionaries."""
+def _is_decimal(node: AvroNode) -> bool:
+    return node.kind in ("bytes", "fixed") and node.properties.get("logicalType") == "decimal"
+
+
+def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
+    """Return a value that is encoded as JSON: maps are dictionaries, decimals are numbers.
+
+    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer.
+    """
     node = node.present
     if cell is None or node.kind == "union":
         return cell
     if node.kind == "map":
-        return {key: with_objects(value, node.children[0]) for key, value in cell}
+        return {key: json_value(value, node.children[0]) for key, value in cell}
     if node.kind == "array":
-        return [with_objects(item, node.children[0]) for item in cell]
+        return [json_value(item, node.children[0]) for item in cell]
     if node.kind == "record":
         fields = zip(node.names, node.children, strict=True)
-        return {name: with_objects(cell[name], child) for name, child in fields}
+        return {name: json_value(cell[name], child) for name, child in fields}
+    if _is_decimal(node):
+        unscaled = int.from_bytes(cell, "big", signed=True)
+        return msgspec.Raw(plain_number(unscaled, node.properties.get("scale", 0)).encode())
     return cell

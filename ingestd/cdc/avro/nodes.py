@@ -154,7 +154,10 @@ class _Parser:
         fields = document["fields"]
         children = tuple(self.node(_type_of(field), namespace, depth + 1) for field in fields)
         self._open.discard(name)
-        return AvroNode("record", document, children, tuple(str(field["name"]) for field in fields))
+        names = tuple(str(field["name"]) for field in fields)
+        if len(set(names)) < len(names):
+            raise AvroSchemaError(f"the Avro type {name} has two fields of the same name")
+        return AvroNode("record", document, children, names)
 
     def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroNode:
         nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)

@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError
-from ingestd.cdc.columns.connect_schema import ConnectSchemaError, struct_columns
+from ingestd.cdc.columns.connect_schema import (
+    AVRO_MICROS,
+    AVRO_MILLIS,
+    ConnectSchemaError,
+    struct_columns,
+)
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
-from ingestd.paimon.spec.data_types import DataType
 
 Document = dict[str, Any]
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -33,16 +37,16 @@ _LOGICAL: Mapping[tuple[str, str], str] = {
     ("int", "date"): "io.debezium.time.Date",
     ("int", "time-millis"): "io.debezium.time.Time",
     ("long", "time-micros"): "io.debezium.time.MicroTime",
+    ("long", "timestamp-millis"): AVRO_MILLIS,
+    ("long", "timestamp-micros"): AVRO_MICROS,
     ("long", "local-timestamp-millis"): "io.debezium.time.Timestamp",
     ("long", "local-timestamp-micros"): "io.debezium.time.MicroTimestamp",
     ("long", "local-timestamp-nanos"): "io.debezium.time.NanoTimestamp",
 }
-"""The Debezium types that are equivalent to logical types of Avro, by (type, logical type)."""
-_INSTANTS: Mapping[str, DataType] = {
-    "timestamp-millis": DataType("TIMESTAMP_LTZ", precision=3),
-    "timestamp-micros": DataType("TIMESTAMP_LTZ", precision=6),
-}
-"""Avro's logical types of instants. Connect's timestamps also have a name, and are mapped by it."""
+"""The types that are equivalent to logical types of Avro, by (type, logical type).
+
+Connect's timestamps also have a name, and are mapped by it.
+"""
 
 
 def record_columns(record: AvroNode) -> tuple[WireColumn, ...]:
@@ -62,16 +66,7 @@ def _column(name: str, node: AvroNode) -> WireColumn:
     inner = node.present
     if inner.kind in ("union", "null"):
         return WireColumn(name, STRING, Meaning.JSON if inner.kind == "union" else Meaning.PLAIN)
-    instant = _instant(inner)
-    if instant is not None:
-        return WireColumn(name, instant)
     return struct_columns({"fields": [{"field": name, **_document(node)}]})[0]
-
-
-def _instant(node: AvroNode) -> DataType | None:
-    if node.kind != "long" or "connect.name" in node.properties:
-        return None
-    return _INSTANTS.get(str(node.properties.get("logicalType")))
 
 
 def _document(node: AvroNode) -> Document:

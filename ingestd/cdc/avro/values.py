@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ingestd.cdc.avro.arrow_types import with_objects
+from ingestd.cdc.avro.arrow_types import json_value
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.cell_budget import CellBudget
 
@@ -140,7 +140,7 @@ def _union(data: MessageBytes, at: int, node: AvroNode) -> ValueAndEnd:
     value, at = read_value(data, at, child)
     if child.kind == "union" or value is None:
         return value, at
-    return msgspec.json.encode(with_objects(value, child)).decode(), at
+    return msgspec.json.encode(json_value(value, child)).decode(), at
 
 
 def _array(data: MessageBytes, at: int, node: AvroNode) -> ValueAndEnd:

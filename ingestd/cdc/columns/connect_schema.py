@@ -16,6 +16,8 @@ from ingestd.paimon.spec.data_types import DataType
 
 Schema = Mapping[str, Any]
 MAX_PRECISION = 38
+AVRO_MILLIS, AVRO_MICROS = "avro.timestamp-millis", "avro.timestamp-micros"
+"""Semantic names for Avro's logical types of instants, which have no counterpart in Connect."""
 _MAX_PADDED_BITS = 8192
 """Maximum declared length, in bits, to which bit strings are padded."""
 
@@ -157,4 +159,6 @@ _SEMANTIC: Mapping[str, Callable[[str, Schema], WireColumn]] = {
     "org.apache.kafka.connect.data.Decimal": _decimal,
     "io.debezium.data.VariableScaleDecimal": _fixed(STRING, Meaning.VARIABLE_DECIMAL),
     "io.debezium.data.Bits": _bits,
+    AVRO_MILLIS: _fixed(DataType("TIMESTAMP_LTZ", precision=3)),
+    AVRO_MICROS: _fixed(DataType("TIMESTAMP_LTZ", precision=6)),
 }

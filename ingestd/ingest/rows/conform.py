@@ -24,7 +24,7 @@ from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.kept_deletes import keep_deletes, without_column
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
-from ingestd.ingest.rows.row_shape import RowShape, ShapedBatch, apply_shape, writes_before_images
+from ingestd.ingest.rows.row_shape import ShapedBatch, apply_shape, without_before_images
 from ingestd.ingest.rows.targets import Target
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
@@ -74,7 +74,7 @@ class ShapedRows:
     dropped rows by reason, and `rejected` are the rejected records. `batch` are the remaining rows
     in the columns of the source, or None if no row remains. `rows` are the rows of valid records,
     as in `Conformed`. If the target does not exist or lacks columns, `rows` is None, and
-    `discovery` contains these columns.
+    `discovery` contains these columns. `unknown_keys` is as in `ShapedBatch`.
     """
 
     table: str | None
@@ -84,6 +84,7 @@ class ShapedRows:
     batch: ChangeBatch | None = None
     rows: pa.Table | None = None
     discovery: Discovery | None = None
+    unknown_keys: int = 0
 
 
 def shape_rows(
@@ -104,12 +105,14 @@ def shape_rows(
     batch, skipped = _wanted_rows(target, chunk, batch, mode)
     if not len(batch.offset):
         return ShapedRows(target.table, target.source_table, skipped)
-    reshaped = _reshaped(target, chunk, batch, source)
+    reshaped = _reshaped(target, chunk, batch, source, mode)
     skipped["filtered"], shaped = reshaped.filtered, reshaped.batch
     shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
     rejected = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
+    unknown_keys = reshaped.unknown_keys
+    result = ShapedRows(target.table, target.source_table, skipped, unknown_keys=unknown_keys)
     if rejected:
-        return ShapedRows(target.table, target.source_table, skipped, rejected)
+        return replace(result, rejected=rejected)
     if mode == "audit":
         shaped = _as_inserts(_with_kinds(shaped))
     conformed = Conformed(None, shaped.types)
@@ -119,13 +122,11 @@ def shape_rows(
         conformed = conform(shaped, schema, settings.column_types, settings.evolution, soft)
     if (rows := conformed.rows) is None:
         discovery = _discovery(target, chunk, batch, shaped, conformed.beyond)
-        return ShapedRows(
-            target.table, target.source_table, skipped, batch=batch, discovery=discovery
-        )
+        return replace(result, batch=batch, discovery=discovery)
     if failures := (*invalid, *reshaped.failures, *conformed.failures):
         valid, rejected = judge_records(chunk, shaped.offset, failures)
         rows = rows.filter(valid)
-    return ShapedRows(target.table, target.source_table, skipped, rejected, batch, rows)
+    return replace(result, rejected=rejected, batch=batch, rows=rows)
 
 
 def _wanted_rows(
@@ -134,12 +135,13 @@ def _wanted_rows(
     """Return the rows of a batch that its target accepts, and counts of dropped rows by reason.
 
     The rows have the current column names. Before images that the target does not need are dropped
-    without a count. In mode "latest-only", deletes are dropped and the other rows become inserts.
+    without a count, unless they may show a change of its key. In mode "latest-only", deletes are
+    dropped and the other rows become inserts.
     """
     table, skipped = target.context, dict[str, int]()
     if table is not None:
-        if mode != "audit":
-            batch = without_before_images(batch, target.shape, table)
+        if mode != "audit" and not target.key_beyond_message(batch):
+            batch = without_before_images(ShapedBatch(batch), table.table, ()).batch
         batch, skipped = only_new(target.source_table.source, chunk, table, batch)
         if COLUMN_HISTORY_OPTION in table.table.schema.options:
             column_history = read_column_history(table.table.schema.options, target.table)
@@ -152,12 +154,20 @@ def _wanted_rows(
 
 
 def _reshaped(
-    target: Target, chunk: RecordChunk, batch: ChangeBatch, source: SourceSettings
+    target: Target,
+    chunk: RecordChunk,
+    batch: ChangeBatch,
+    source: SourceSettings,
+    mode: KeylessTableMode | None,
 ) -> ShapedBatch:
     """Return the batch with the rows and columns that its target requires."""
-    if target.shape is None:
-        return ShapedBatch(batch)
-    return apply_shape(target.shape, batch, chunk, source, target.context)
+    shape, table = target.shape, target.context
+    shaped = (
+        ShapedBatch(batch) if shape is None else apply_shape(shape, batch, chunk, source, table)
+    )
+    if table is None or mode == "audit":
+        return shaped
+    return without_before_images(shaped, table.table, target.key_beyond_message(batch))
 
 
 def _discovery(
@@ -177,20 +187,6 @@ def _discovery(
         int(batch.offset[0]),
         fresh=target.context is None,
     )
-
-
-def without_before_images(
-    batch: ChangeBatch, shape: RowShape | None, target: TableContext
-) -> ChangeBatch:
-    """Remove before images of updates, unless the table or the shape needs them.
-
-    A table does not need them if row kinds are in a column or rows cannot be retracted. In this
-    case only the after image of an update is written, as without a changelog.
-    """
-    before = batch.row_kind == RowKind.UPDATE_BEFORE
-    if not before.any() or (shape is not None and shape.moving):
-        return batch
-    return batch if writes_before_images(target.table) else batch.filter(~before)
 
 
 def only_new(

@@ -4,10 +4,10 @@ Columns are renamed first; then route columns, metadata columns and computed col
 the row filter is applied; then columns that are not selected are dropped. Most tables have no such
 settings.
 
-Before images of updates are dropped, too, unless the target needs them. A table with the changelog
-producer `input` provides its readers with the before images of updates and deletes, which only the
-source knows. If a key is computed from a column that changes, the message key stays the same, so
-the change of the key is known only from the before image.
+Before images of updates are dropped afterwards, unless the target needs them. A table with the
+changelog producer `input` provides its readers with the before images of updates and deletes, which
+only the source knows. If the primary key has columns that the message key lacks, an update can
+change it while the message key stays the same, so the old key is known only from the before image.
 """
 
 import time
@@ -55,8 +55,7 @@ class RowShape:
     """The renamed, added and dropped columns for the rows of one route.
 
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
-    columns to their values, and `key` are the route columns that precede the message key. `moving`
-    are primary key columns that are computed from other columns, so that an update can change them.
+    columns to their values, and `key` are the route columns that precede the message key.
     If `by_position`, rows must have a source position. `declared` are the columns with a configured
     type.
     """
@@ -67,7 +66,6 @@ class RowShape:
     added: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
-    moving: tuple[str, ...] = ()
     by_position: bool = False
     declared: frozenset[str] = frozenset()
 
@@ -100,12 +98,19 @@ class ShapedBatch:
     """A batch with the columns of its target, the rows that failed, and the number of `filtered`.
 
     The rows of changes that do not pass the row filter are DELETE rows, or are left out if the
-    table has no primary key.
+    table has no primary key. `unknown_keys` is the number of updates without a before image that
+    may have changed the primary key.
     """
 
     batch: ChangeBatch
     failures: tuple[Failure, ...] = ()
     filtered: int = 0
+    unknown_keys: int = 0
+
+    def where(self, kept: Mask) -> "ShapedBatch":
+        """Return the rows in a mask (rows,), with their failures."""
+        failures = (replace(failure, rows=failure.rows[kept]) for failure in self.failures)
+        return replace(self, batch=self.batch.filter(kept), failures=tuple(failures))
 
 
 def apply_shape(
@@ -117,10 +122,9 @@ def apply_shape(
 ) -> ShapedBatch:
     """Apply a shape to a batch of a chunk; rows are filtered only if the table exists.
 
-    If an update changed a computed key, a DELETE of the old key is added, unless the changelog of
-    the table contains before images. Raises SchemaConflictError if the source has a column with the
-    name of an added column, a key column is not selected, the row filter refers to a column that
-    does not exist, or a function does not accept a type.
+    Raises SchemaConflictError if the source has a column with the name of an added column, a key
+    column is not selected, the row filter refers to a column that does not exist, or a function
+    does not accept a type.
     """
     work, now_ms = _Work(shape, renamed(batch, shape.aliases)), time.time_ns() // 1_000_000
     work.add_route()
@@ -132,16 +136,10 @@ def apply_shape(
     left_out, filtered = None, 0
     if shape.settings.where is not None and target is not None:
         filtered, left_out = work.filter(shape.settings.where, target.table)
-    batch, failures = work.result(), work.failures()
-    if left_out is not None:
-        kept = ~left_out
-        batch = batch.filter(kept)
-    elif shape.moving and target is not None and not writes_before_images(target.table):
-        batch, kept = deletes_of_moved(batch, shape.moving)
-    else:
-        return ShapedBatch(batch, failures, filtered)
-    failures = tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
-    return ShapedBatch(batch, failures, filtered)
+    keys = () if target is None else target.table.schema.primary_keys
+    batch, failures = work.result(), work.failures(keys)
+    shaped = ShapedBatch(batch, failures, filtered)
+    return shaped if left_out is None else shaped.where(~left_out)
 
 
 def _whole(values: Values) -> Values:
@@ -233,11 +231,11 @@ class _Work:
         there = {name: self._values[name] for name in column.sources if name in self._values}
         return Frame({name: _whole(values) for name, values in there.items()}, self._rows, now_ms)
 
-    def failures(self) -> tuple[Failure, ...]:
-        """Return the rows that failed, with the reasons."""
+    def failures(self, keys: Sequence[str]) -> tuple[Failure, ...]:
+        """Return the rows that failed, with the reasons; `keys` are the table's primary key."""
         failures = list(self._failures)
         for name, (column, failed) in self._uncomputed.items():
-            if name not in self._shape.moving:
+            if name not in keys:
                 # Values of a retraction outside the key are not used.
                 failed = failed & ~self._retracts
             if bool(failed.any()):
@@ -356,22 +354,30 @@ def writes_before_images(table: FileStoreTable) -> bool:
     return takes_input and retraction_refusal(rules) is None
 
 
-def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatch, Mask]:
-    """Replace before images by DELETE rows if the update changed a column of `key`.
+def without_before_images(
+    shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str]
+) -> ShapedBatch:
+    """Remove before images, or delete their rows if the update changed one of the columns `key`.
 
-    Other before images are removed. Returns the batch, and a mask of the rows that were kept.
+    Before images that the changelog of the table contains are kept. Updates without a before image
+    are counted if messages have a key but not these columns of it.
     """
-    before = batch.row_kind == RowKind.UPDATE_BEFORE
-    where = np.flatnonzero(before)
-    if not len(where):
-        return batch, np.ones(len(before), np.bool_)
-    following = np.minimum(where + 1, len(before) - 1)
-    paired = (batch.offset[following] == batch.offset[where]) & (following > where)
-    moved = np.zeros(len(before), np.bool_)
-    moved[where] = ~paired | ~_equal(batch, key, where, following)
-    kinds = np.where(moved, np.int8(RowKind.DELETE), batch.row_kind)
-    keep = ~before | moved
-    return replace(batch, row_kind=kinds).filter(keep), keep
+    batch = shaped.batch
+    kinds, offsets = batch.row_kind, batch.offset
+    before = kinds == RowKind.UPDATE_BEFORE
+    paired = np.zeros(len(kinds), np.bool_)
+    paired[:-1] = before[:-1] & (offsets[1:] == offsets[:-1])
+    if key and batch.primary_keys:
+        unknown = kinds == RowKind.UPDATE_AFTER
+        unknown[1:] &= ~paired[:-1]
+        shaped = replace(shaped, unknown_keys=int(np.count_nonzero(unknown)))
+    if not before.any() or writes_before_images(table):
+        return shaped
+    moved = before & ~paired if key else np.zeros_like(before)
+    where = np.flatnonzero(paired)
+    moved[where] = ~_equal(batch, key, where, where + 1)
+    kinds = np.where(moved, np.int8(RowKind.DELETE), kinds)
+    return replace(shaped, batch=replace(batch, row_kind=kinds)).where(~before | moved)
 
 
 def _equal(

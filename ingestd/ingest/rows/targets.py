@@ -58,6 +58,20 @@ class Target:
     rejection: SourceRejection | None
     key_conflict: str | None
 
+    def key_beyond_message(self, batch: ChangeBatch) -> tuple[str, ...]:
+        """Return the primary key columns that an update can change under the same message key.
+
+        The key of the row before such an update is known from its before image only.
+        """
+        if self.context is None:
+            return ()
+        keys, known = self.context.table.schema.primary_keys, set(batch.primary_keys)
+        if (shape := self.shape) is None:
+            return tuple(name for name in keys if name not in known)
+        known |= {new for new, old in shape.aliases.items() if old in known}
+        known |= {*shape.added, *(name for name, _ in shape.settings.metadata_columns())}
+        return tuple(name for name in keys if not shape.settings.sources_of(name) <= known)
+
 
 @dataclass(frozen=True, eq=False)
 class Targets:
@@ -191,7 +205,6 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
         # A configured key takes precedence over key columns of routes.
         key=route.key_columns if settings.primary_keys is None else (),
         computed=in_order(shape.computed),
-        moving=settings.computed_key,
         by_position=settings.by_position,
         declared=frozenset(settings.column_types),
     )

@@ -135,12 +135,6 @@ class TableSettings:
         options = {**self.options, SEQUENCE_FIELD: self.position_column}
         return replace(self, shape=shape, options=options)
 
-    @property
-    def computed_key(self) -> tuple[str, ...]:
-        """Columns of the configured primary key that are computed from other columns."""
-        computed_names = {column.name for column in self.shape.computed if column.sources}
-        return tuple(name for name in self.primary_keys or () if name in computed_names)
-
     def over(self, defaults: "TableSettings") -> "TableSettings":
         """Return these settings, with unset fields taken from `defaults`."""
         keys = defaults.primary_keys if self.primary_keys is None else self.primary_keys
@@ -309,17 +303,13 @@ class BatchContext:
     def needs_before_images(self) -> bool:
         """Return whether a table of the batch, or a table that it may create, needs before images.
 
-        They are needed for the changelog producer `input`, for a computed primary key column, and
-        for a table without a key that stores every change ("audit").
+        They are needed for the changelog producer `input`, and for a table without a key that
+        stores every change ("audit"). Tables whose key has other columns than the message key need
+        them, too, which is known only when messages are decoded.
         """
         if self.announces_input_changelog():
             return True
-        all_settings = self._all_settings()
-        if any(settings.shape.computed for settings in all_settings) and any(
-            settings.over(self.defaults).computed_key for settings in all_settings
-        ):
-            return True
-        if any(settings.keyless_table_mode == "audit" for settings in all_settings):
+        if any(settings.keyless_table_mode == "audit" for settings in self._all_settings()):
             return True
         return any(writes_input(table.table.schema) for table in self.tables.values())
 

@@ -113,6 +113,7 @@ class Findings:
             table = rows.table or ""
             for reason, count in rows.skipped.items():
                 self.counts.skip(table, reason, count)
+            self.counts.unknown_keys[table] += rows.unknown_keys
             if rows.batch is not None:
                 self.note_source(table, rows.source_table, chunk.topic, len(rows.batch.offset))
                 self._note_position(table, rows.batch)

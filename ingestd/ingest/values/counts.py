@@ -56,7 +56,8 @@ class Counts:
     (source, topic), and `looks` the formats that samples of these records seem to have, by (source,
     topic, format). `files` and `file_bytes` count data files and their bytes by table. `unknown`
     counts, by table, values that are null because the source omitted the value and no older row has
-    it. `registry` counts requests to schema registries, by the names in
+    it. `unknown_keys` counts, by table, updates of rows whose old primary key is unknown.
+    `registry` counts requests to schema registries, by the names in
     `ingestd.kafka.registry_http`. `index_lookups` counts lookups of bucket indexes by "hit" (in the
     cache of the process) and "miss" (read from the table).
     """
@@ -73,6 +74,7 @@ class Counts:
     files: Counter[str] = field(default_factory=Counter)
     file_bytes: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    unknown_keys: Counter[str] = field(default_factory=Counter)
     registry: Counter[str] = field(default_factory=Counter)
     index_lookups: Counter[str] = field(default_factory=Counter)
 

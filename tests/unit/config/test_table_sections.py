@@ -122,7 +122,7 @@ tables:
     metadata-columns: [database_name]
 """,
     )
-    assert settings.computed_key == ("day",)
+    assert settings.primary_keys == ("database_name", "day", "id")
 
 
 def test_sql_may_stand_as_an_expression(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_keys_without_a_schema_are_left_alone() -> None:
     assert decoded.control == 1 and decoded.rejected == []
 
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 LOGICAL: list[tuple[Any, Any, str, Any]] = [
     ({"type": "int", "logicalType": "date"}, 20255, "DATE", date(2025, 6, 16)),
     ({"type": "int", "logicalType": "time-millis"}, 1, "TIME(3)", None),
@@ -92,17 +93,47 @@ LOGICAL: list[tuple[Any, Any, str, Any]] = [
         [("a", 1), ("b", None)],
     ),
     ({"type": "array", "items": "int"}, [], "ARRAY<INT>", []),
+    (
+        {"type": "array", "items": {"type": "long", "logicalType": "timestamp-millis"}},
+        [1],
+        "ARRAY<TIMESTAMP(3) WITH LOCAL TIME ZONE>",
+        [datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)],
+    ),
+    (
+        {"type": "map", "values": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
+        {"a": 7},
+        "MAP<STRING NOT NULL, TIMESTAMP(6) WITH LOCAL TIME ZONE>",
+        [("a", datetime(1970, 1, 1, 0, 0, 0, 7, UTC))],
+    ),
+    (
+        record("Price", [{"name": "of", "type": DECIMAL}]),
+        {"of": b"\xff\x85"},
+        "STRING",
+        '{"of":-1.23}',
+    ),
+    (["null", "int", DECIMAL], b"\x04\xd2", "STRING", "12.34"),
+    (
+        {"type": "array", "items": record("Q", [{"name": "of", "type": ["null", DECIMAL]}])},
+        [{"of": b"\x05"}, {"of": None}],
+        "STRING",
+        '[{"of":0.05},{"of":null}]',
+    ),
 ]
+
+
+def physical(schema: Any) -> Any:
+    """The schema without logical types, so that the serializer takes the stored values."""
+    if isinstance(schema, list):
+        return [physical(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: physical(part) for key, part in schema.items() if key != "logicalType"}
 
 
 @pytest.mark.parametrize(("schema", "value", "wanted", "cell"), LOGICAL, ids=str)
 def test_types_are_those_of_the_schema(schema: Any, value: Any, wanted: str, cell: Any) -> None:
     registry = Registered()
-    plain = (
-        {k: v for k, v in schema.items() if k != "logicalType"}
-        if isinstance(schema, dict)
-        else schema
-    )
+    plain = physical(schema)
     (message,) = registry.avro(record("R", [{"name": "x", "type": plain}]), {"x": value})
     number = registry.add(json.dumps(record("R", [{"name": "x", "type": schema}])))
     decoded = decode(registry, [framed(number, message[5:])])

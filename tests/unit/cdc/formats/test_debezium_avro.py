@@ -290,13 +290,17 @@ def test_schemas_that_are_no_use_are_named() -> None:
     registry = Registered()
     json_id, broken = registry.add("{}", "JSON"), registry.add('{"type": "nonsense"}')
     loop = registry.add('{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}')
-    decoded = decode(registry, [framed(number, b"") for number in (json_id, broken, loop)])
+    field = '{"name":"r","type":"int"}'
+    twice = registry.add(f'{{"type":"record","name":"R","fields":[{field},{field}]}}')
+    decoded = decode(registry, [framed(number, b"") for number in (json_id, broken, loop, twice)])
     assert [rejected_record.reason for rejected_record in decoded.rejected] == [
         "wrong-schema-type",
         "invalid-schema",
         "invalid-schema",
+        "invalid-schema",
     ]
     assert "contains itself" in decoded.rejected[2].message
+    assert "two fields of the same name" in decoded.rejected[3].message
 
 
 def test_without_a_registry_there_is_no_such_format() -> None:

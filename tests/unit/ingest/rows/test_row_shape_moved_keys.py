@@ -59,10 +59,3 @@ def test_delete_that_does_not_say_what_was_there_is_a_dead_letter() -> None:
     assert len(rig.rows("orders")) == 3
     (dead_letter,) = rig.rows(DEAD_LETTERS.partition(".")[2])
     assert (dead_letter["stage"], dead_letter["reason"]) == ("key", "null-key")
-
-
-def test_rows_before_changes_are_asked_for_only_where_keys_are_computed() -> None:
-    assert monthly().context().needs_before_images()
-    assert not Rig().context().needs_before_images()
-    beside = TableSettings(shape=MONTHLY.shape)
-    assert not Rig(settings={"orders": beside}).context().needs_before_images()
