@@ -33,7 +33,8 @@ def _connect(source: KafkaSource) -> LagCluster:
 class EndOffsetPoller:
     """A thread that polls the end offsets of all sources in turn, every few seconds.
 
-    After a failure, a source gets a new client at its next poll.
+    After a failure, a source gets a new client at its next poll. After each poll, `sampled` is
+    called.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class EndOffsetPoller:
         sources: Mapping[str, KafkaSource],
         status: Status,
         connect: Callable[[KafkaSource], LagCluster] = _connect,
+        sampled: Callable[[], None] = lambda: None,
     ) -> None:
         self._sources = sources
         self._status = status
         self._connect = connect
+        self._sampled = sampled
         self._clusters: dict[str, tuple[KafkaSource, LagCluster]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
@@ -85,4 +88,5 @@ class EndOffsetPoller:
         while not self._stopping.is_set():
             self.poll_all()
             self._status.sample()
+            self._sampled()
             self._stopping.wait(_INTERVAL_SECONDS)

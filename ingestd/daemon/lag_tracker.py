@@ -4,7 +4,7 @@ Lag in time is computed without fetching records: a record that is not in the ta
 than the last time when the tables contained all records, nor than the newest change in the tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from ingestd import lag_metrics
@@ -147,17 +147,27 @@ class LagTracker:
         kept = set(sources)
         return self._forget(partition for partition in self._partitions if partition[0] not in kept)
 
-    def document(self, source: str) -> dict[str, dict[str, dict[str, int | None]]]:
-        """Return the position, end offset and lag of a source by topic and partition."""
+    def document(
+        self, source: str, *, silent: bool = False
+    ) -> dict[str, dict[str, dict[str, int | None]]]:
+        """Return the position, end offset and lag of a source by topic and partition.
+
+        The end offset and the lag of a source that is silent are unknown.
+        """
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
         for partition, reading in sorted(self._partitions.items(), key=lambda item: item[0]):
             if partition[0] == source:
-                offsets = {"position": reading.position, "end": reading.end, "lag": reading.lag}
+                offsets = {"position": reading.position, "end": None, "lag": None}
+                if not silent:
+                    offsets |= {"end": reading.end, "lag": reading.lag}
                 topics.setdefault(partition[1], {})[str(partition[2])] = offsets
         return topics
 
-    def freshness(self, now: float) -> Mapping[str, float]:
-        """Return the known lags of tables in seconds: for each, the largest of its partitions."""
+    def freshness(self, now: float, silent: Container[str] = ()) -> Mapping[str, float]:
+        """Return the known lags of tables in seconds: for each, the largest of its partitions.
+
+        The lag of a table of a source in `silent` is unknown.
+        """
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._partitions.items():
             if (seconds := reading.lag_seconds(now)) is not None:
@@ -165,6 +175,7 @@ class LagTracker:
         known = {
             table: [seconds for topic in topics for seconds in by_topic.get(topic, ())]
             for table, topics in self._topics.items()
+            if not any(source in silent for source, _ in topics)
         }
         return {table: max(seconds) for table, seconds in known.items() if seconds}
 

@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
+from ingestd.daemon.samples import SAMPLE_SECONDS, Sample, Samples
 from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
@@ -13,24 +13,11 @@ from ingestd.paimon.spec.data_types import DataType, encode_type
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.wording import counted
 
-SAMPLE_SECONDS = 10.0
-_SAMPLES = 360
 _BATCHES = 50
 _ERRORS = 20
 _REJECTED = 20
 _SCHEMA_CHANGES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A sample of the number of records read since the start, and of the lag in records.
-
-    `at` is in seconds since 1970. `lag` is None while a position or an end offset is unknown.
-    """
-
-    at: float
-    records: int
-    lag: int | None
+_FAILURE_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +44,65 @@ class FinishedBatch:
     snapshots: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class SavedHistory:
+    """What the history file keeps over a restart; all lists are oldest first."""
+
+    samples: list[Sample]
+    batches: list[FinishedBatch]
+    failures: list[RecentFailure]
+    rejected: list[tuple[float, RejectedSample]]
+
+
 @dataclass(slots=True)
 class Recent:
     """Bounded lists of samples, batches, failures and rejected records, oldest first.
 
-    `records` is the number of records read since the start. Not thread-safe.
+    Not thread-safe.
     """
 
-    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
+    samples: Samples = field(default_factory=Samples)
     batches: deque[FinishedBatch] = field(default_factory=lambda: deque(maxlen=_BATCHES))
     failures: deque[RecentFailure] = field(default_factory=lambda: deque(maxlen=_ERRORS))
     rejected: deque[tuple[float, RejectedSample]] = field(
         default_factory=lambda: deque(maxlen=_REJECTED)
     )
-    records: int = 0
+    _records: int = 0
+    _longest: float | None = None
+    _sampled: float | None = None
 
-    def sample(self, now: float, lag: int | None) -> None:
-        """Add a sample of rate and lag, unless the newest is younger than `SAMPLE_SECONDS`."""
-        if not self.samples or now - self.samples[-1].at >= SAMPLE_SECONDS:
-            self.samples.append(Sample(now, self.records, lag))
+    def sample(self, now: float, lag: int | None, freshness: float | None) -> None:
+        """Add a sample of what was read since the last one, unless that is too recent.
+
+        `lag` is in records, `freshness` is the largest lag of a table in seconds; None if unknown.
+        """
+        seconds = 0.0 if self._sampled is None else now - self._sampled
+        if self._sampled is None or not 0 <= seconds < SAMPLE_SECONDS:
+            records = self._records if seconds > 0 else 0
+            sample = Sample(now, seconds, records, lag, freshness, self._longest)
+            self.samples.add(sample)
+            self._records, self._longest, self._sampled = 0, None, now
+
+    def saved(self) -> SavedHistory:
+        """Return what is kept over a restart."""
+        return SavedHistory(
+            self.samples.all(), list(self.batches), list(self.failures), list(self.rejected)
+        )
+
+    def restore(self, saved: SavedHistory, now: float) -> None:
+        """Add the history of an earlier process, and of its failures those of the last day."""
+        self.samples.restore(saved.samples, now)
+        self.batches.extend(saved.batches)
+        self.failures.extend(
+            failure for failure in saved.failures if now - failure.at < _FAILURE_SECONDS
+        )
+        self.rejected.extend(saved.rejected)
 
     def finished(self, summary: BatchSummary, now: float) -> None:
         """Add a finished batch, if it has records or commits, and its rejected records."""
         counts = summary.counts
         records = sum(counts.records.values())
-        self.records += records
+        self._records += records
         self.rejected.extend((now, rejected_record) for rejected_record in summary.rejected)
         if records or summary.commits:
             snapshots = {
@@ -91,19 +112,19 @@ class Recent:
             }
             rejected = sum(counts.rejected.values())
             seconds = dict(summary.seconds)
+            self._longest = max(self._longest or 0.0, seconds.get("total", 0.0))
             batch = FinishedBatch(summary.batch_id, now, records, rejected, seconds, snapshots)
             self.batches.append(batch)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Return the records per second between samples, as (time, rate)."""
-        return [
-            (after.at, (after.records - before.records) / (after.at - before.at))
-            for before, after in pairwise(self.samples)
-        ]
+        """Return the records per second of the last hour, as (time, rate)."""
+        samples = self.samples.in_full
+        return [(sample.at, sample.rate) for sample in samples if sample.rate is not None]
 
     def lags(self) -> list[tuple[float, float]]:
-        """Return the known lags in records, as (time, lag)."""
-        return [(sample.at, float(sample.lag)) for sample in self.samples if sample.lag is not None]
+        """Return the known lags of the last hour in records, as (time, lag)."""
+        samples = self.samples.in_full
+        return [(sample.at, float(sample.lag)) for sample in samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:
         """Return the history for /status, newest first; times are seconds since 1970."""
@@ -142,7 +163,12 @@ class Recent:
 
 
 def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Return the total lag of all topic partitions in records, or None while a lag is unknown."""
+    """Return the total lag of all topic partitions in records, or None while a lag is unknown.
+
+    It is unknown while the brokers of a source do not respond.
+    """
+    if any(source.get("reachable") is False for source in sources.values()):
+        return None
     lags = [
         partition["lag"]
         for source in sources.values()

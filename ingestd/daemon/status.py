@@ -13,7 +13,13 @@ from ingestd import metrics
 from ingestd.cdc.native_module import decoder_name
 from ingestd.config.effective import Setting
 from ingestd.daemon.lag_tracker import LagTracker
-from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
+from ingestd.daemon.recent_history import (
+    Recent,
+    RecentFailure,
+    SavedHistory,
+    SchemaLog,
+    total_lag,
+)
 from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS, ExecutorWatch, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable
@@ -272,8 +278,11 @@ class Status:
         """Add the current rate and lag to the history, and update the gauges of lag."""
         with self._lock:
             self._lag_tracker.publish(self._clock())
+            now = self._clock()
             lag = total_lag({name: self._source(name) for name in self._reachable})
-            self._recent.sample(self._clock(), lag)
+            known = None if False in self._reachable.values() else self._freshness(now)
+            freshness = max(known.values(), default=None) if known else None
+            self._recent.sample(now, lag, freshness)
 
     def source_answered(self, source: str, ends: TopicOffsets) -> None:
         """Set the end offsets that the brokers of a source reported."""
@@ -370,10 +379,23 @@ class Status:
 
     def console_document(self) -> dict[str, Any]:
         """Return the document of /status, and what only the console shows."""
-        return {**self.document(), "configuration": self._configuration()}
+        with self._lock:
+            samples = self._recent.samples.all()
+        shown = {"configuration": self._configuration(), "samples": samples, "now": self._clock()}
+        return {**self.document(), **shown}
+
+    def saved_history(self) -> SavedHistory:
+        """Return the part of the history that is kept over a restart."""
+        with self._lock:
+            return self._recent.saved()
+
+    def restore(self, saved: SavedHistory) -> None:
+        """Add the history of an earlier process."""
+        with self._lock:
+            self._recent.restore(saved, self._clock())
 
     def _table_documents(self) -> dict[str, Any]:
-        lags = self._lag_tracker.freshness(self._clock())
+        lags = self._freshness(self._clock())
         return {
             name: {
                 "snapshot_id": table.snapshot_id,
@@ -387,11 +409,16 @@ class Status:
             for name, table in sorted(self._tables.items())
         }
 
+    def _freshness(self, now: float) -> Mapping[str, float]:
+        """Return the known lags of tables in seconds; those of silent sources are unknown."""
+        silent = {name for name, reachable in self._reachable.items() if reachable is False}
+        return self._lag_tracker.freshness(now, silent)
+
     def _source(self, name: str) -> dict[str, Any]:
         return {
             "reachable": self._reachable[name],
             "error": self._why_silent.get(name),
-            "topics": self._lag_tracker.document(name),
+            "topics": self._lag_tracker.document(name, silent=self._reachable[name] is False),
             "set_aside": self.set_aside.document(name),
         }
 

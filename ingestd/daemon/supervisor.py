@@ -22,6 +22,7 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.console.table_details import DetailsReader
 from ingestd.daemon.end_offset_poller import EndOffsetPoller
 from ingestd.daemon.heartbeat_thread import heartbeat
+from ingestd.daemon.history_file import HistoryFile, history_path
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
@@ -371,10 +372,17 @@ def _running(maintenance: Maintenance) -> Iterator[None]:
 def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
 ) -> Iterator[EndOffsetPoller]:
-    """Serve the pages and poll for lag during the block."""
+    """Serve the pages, poll for lag, and keep the history during the block."""
+    history = HistoryFile(history_path(settings.warehouse, settings.name, settings.spark))
+    if (saved := history.load()) is not None:
+        status.restore(saved)
     tables = DetailsReader(settings)
     server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics, tables)
-    lag = EndOffsetPoller({name: source.kafka for name, source in settings.sources.items()}, status)
+    lag = EndOffsetPoller(
+        {name: source.kafka for name, source in settings.sources.items()},
+        status,
+        sampled=lambda: history.save_if_due(status.saved_history),
+    )
     server.start()
     lag.start()
     try:
@@ -382,6 +390,7 @@ def _pages(
     finally:
         lag.stop()
         server.stop()
+        history.save(status.saved_history())
 
 
 def _exit_code(task: Future[int], notices: Notices | None) -> int:

@@ -23,7 +23,7 @@ _KEYWORD = b"page\0"
 
 def fingerprint() -> bytes:
     """Of everything that a picture of the page depends on."""
-    page = (console_page("/", {}, scene().document(), {}) or b"") + asset("/page.css")
+    page = (console_page("/", {}, scene().console_document(), {}) or b"") + asset("/page.css")
     return hashlib.sha256(page).hexdigest().encode()
 
 

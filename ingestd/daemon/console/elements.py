@@ -1,4 +1,4 @@
-"""HTML elements of the console: tables, numbers, times, and plots."""
+"""HTML elements of the console: tables, numbers, and times."""
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 UNKNOWN = "–"
-_WIDTH = 480
-_HEIGHT = 72
 
 
 def text(value: object) -> str:
@@ -68,28 +66,3 @@ def table(
         else f'<p class="empty">{text(nothing)}</p>'
     )
     return f'<section><h2 id="{anchor}">{text(title)}</h2>{inside}</section>'
-
-
-def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> str:
-    """Return an SVG plot of the last `span` seconds, with a summary as text for screen readers.
-
-    Points are (seconds, value), oldest first; for fewer than two, a sentence is returned. The
-    largest value and the time of the left end are written beside the plot.
-    """
-    if len(points) < 2:
-        return '<p class="empty">not enough data yet</p>'
-    end = points[-1][0]
-    shown = [point for point in points if end - point[0] <= span]
-    top = max(value for _, value in shown) or 1.0
-    path = " ".join(
-        f"{_WIDTH - (end - at) / span * _WIDTH:.1f},{_HEIGHT - 2 - value / top * (_HEIGHT - 4):.1f}"
-        for at, value in shown
-    )
-    now, minutes = shown[-1][1], (end - shown[0][0]) / 60
-    words = f"{name}: now {now:,.0f}, at most {top:,.0f}, over {minutes:.0f} min"
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{text(words)}"><polyline points="{path}"/></svg>'
-        f'<p class="axis"><span>{span / 60:.0f} min ago</span>'
-        f"<span>at most {top:,.0f}</span><span>now</span></p>"
-    )

@@ -10,11 +10,11 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from ingestd.daemon.console.chart import TimeSpan, chart
 from ingestd.daemon.console.elements import (
     UNKNOWN,
     change,
     number,
-    sparkline,
     table,
     text,
     time_tag,
@@ -23,6 +23,7 @@ from ingestd.daemon.console.health import conditions
 from ingestd.daemon.console.table_details import TableDetails
 from ingestd.daemon.console.table_view import table_view
 from ingestd.daemon.recent_history import total_lag
+from ingestd.daemon.samples import SAMPLE_SECONDS, by_step
 
 Document = Mapping[str, Any]
 Query = Mapping[str, str]
@@ -35,8 +36,16 @@ ASSETS: Mapping[str, str] = {
 """The other files of the console, with their content types."""
 PAGE_ROWS = 100
 """Maximum number of rows of tables on one page."""
-_HOUR = 3600.0
-_SHORTEST = 300.0
+SPANS: Mapping[str, float] = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0, "24 h": 86_400.0}
+"""The times that the charts can show, in seconds."""
+_CHARTS = (
+    ("Lag", "records"),
+    ("Largest lag of a table", "seconds"),
+    ("Rate", "records a second"),
+    ("Batch time", "seconds"),
+)
+_STEPS = 240
+"""Maximum number of points of a chart."""
 _FEW = 10
 _NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 _REACHABLE = {True: "reachable", False: "not reachable", None: "not polled yet"}
@@ -126,7 +135,7 @@ def _overview(status: Document, query: Query) -> str:
         title = f"Tables with the largest lag, {_FEW} of {len(tables):,}"
     return "".join(
         (
-            _plots(status, recent),
+            _charts(status, query),
             _errors(recent["errors"][:3]),
             _tables(title, slowest[:_FEW], status["maintenance"]),
             _topics(status, query) if len(tables) <= _FEW else "",
@@ -136,28 +145,42 @@ def _overview(status: Document, query: Query) -> str:
     )
 
 
-def _plots(status: Document, recent: Document) -> str:
-    lag = total_lag(status["sources"])
-    rate = recent["rates"][-1][1] if recent["rates"] else None
-    shown = (
-        ("Lag in records", lag, recent["lags"]),
-        ("Records a second", rate, recent["rates"]),
+def _charts(status: Document, query: Query) -> str:
+    """Return the charts of the time that the query asks for, which ends now."""
+    asked = query.get("span", "")
+    name = asked if asked in SPANS else "1 h"
+    seconds = SPANS[name]
+    step = max(seconds / _STEPS, SAMPLE_SECONDS)
+    end = status["now"]
+    span = TimeSpan(end - seconds, end, 3 * step)
+    shown = by_step((sample for sample in status["samples"] if sample.at >= span.start), step)
+    current = ' aria-current="true"'
+    choices = "".join(
+        f'<li><a href="/?{urlencode({"span": other})}"{current if other == name else ""}>{other}'
+        "</a></li>"
+        for other in SPANS
+    )
+    tables = [state["lag_seconds"] for state in status["tables"].values()]
+    known = [lag for lag in tables if lag is not None]
+    batches, rates = status["recent"]["batches"], status["recent"]["rates"]
+    now = (
+        total_lag(status["sources"]),
+        max(known, default=None),
+        rates[-1][1] if rates else None,
+        batches[0]["seconds"].get("total") if batches else None,
+    )
+    points = zip(*((one.lag, one.freshness, one.rate, one.batch) for one in shown), strict=True)
+    times = [one.at for one in shown]
+    charts = (
+        chart(title, unit, list(zip(times, values, strict=True)), span, current_value)
+        for (title, unit), values, current_value in zip(
+            _CHARTS, list(points) or [()] * len(_CHARTS), now, strict=True
+        )
     )
     return (
-        '<section class="plots" aria-label="the last hour">'
-        + "".join(
-            f"<figure><figcaption>{name} <b>{number(now)}</b></figcaption>"
-            f"{sparkline(points, name, _span(points))}</figure>"
-            for name, now, points in shown
-        )
-        + "</section>"
+        f'<nav aria-label="Time of the charts"><ul>{choices}</ul></nav>'
+        f'<section class="charts" aria-label="the last {name}">{"".join(charts)}</section>'
     )
-
-
-def _span(points: Sequence[tuple[float, float]]) -> float:
-    """Return the seconds that a plot covers: up to an hour, depending on the points."""
-    covered = points[-1][0] - points[0][0] if points else 0.0
-    return min(max(covered, _SHORTEST), _HOUR)
 
 
 def _lag_order(state: Document) -> float:
@@ -323,7 +346,7 @@ def _errors(errors: Sequence[Document]) -> str:
 def _all_errors(status: Document, _: Query) -> str:
     first_steps = f"<p>First steps by error: {_RUNBOOK}, “Symptoms”.</p>"
     listed = _errors(status["recent"]["errors"])
-    return (listed or '<p class="empty">No error since the start.</p>') + first_steps
+    return (listed or '<p class="empty">No error in the last 24 hours.</p>') + first_steps
 
 
 def _letters(rejected: Sequence[Document]) -> str:

@@ -19,11 +19,11 @@ def summary(batch_id: int, records: int, *rejected: RejectedSample) -> BatchSumm
 
 def test_rates_are_differences_between_samples() -> None:
     recent = Recent()
-    recent.sample(100.0, None)
+    recent.sample(100.0, None, None)
     recent.finished(summary(1, 500), 105.0)
-    recent.sample(110.0, 7)
-    recent.sample(112.0, 9)
-    recent.sample(130.0, 0)
+    recent.sample(110.0, 7, None)
+    recent.sample(112.0, 9, None)
+    recent.sample(130.0, 0, None)
     assert recent.rates() == [(110.0, 50.0), (130.0, 0.0)]
     assert recent.lags() == [(110.0, 7.0), (130.0, 0.0)]
 
@@ -31,7 +31,7 @@ def test_rates_are_differences_between_samples() -> None:
 def test_lists_are_bounded_and_newest_first() -> None:
     recent = Recent()
     for number in range(1_000):
-        recent.sample(number * 10.0, number)
+        recent.sample(number * 10.0, number, None)
         recent.finished(summary(number, 1, BAD), float(number))
     document = recent.document()
     newest = [str(number) for number in range(999, 949, -1)]

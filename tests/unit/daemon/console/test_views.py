@@ -1,15 +1,19 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from urllib.parse import parse_qsl
 
 import pytest
 
 from ingestd.config.effective import Setting
-from ingestd.daemon.console.views import ASSETS, asset, console_page
+from ingestd.daemon.console.views import ASSETS, SPANS, asset, console_page
+from ingestd.daemon.recent_history import SavedHistory
+from ingestd.daemon.samples import Sample
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
-from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -145,7 +149,8 @@ def test_readers_of_the_screen_find_their_way(status: Status) -> None:
     assert named <= ids
     assert ("a", {"class": "skip", "href": "#status"}) in page.attributes
     assert [one for tag, one in page.attributes if "aria-current" in one] == [
-        {"href": "/", "aria-current": "page"}
+        {"href": "/", "aria-current": "page"},
+        {"href": "/?span=1+h", "aria-current": "true"},
     ]
 
 
@@ -160,9 +165,53 @@ def test_every_view_is_well_formed_and_linked(status: Status) -> None:
     page = outline(status)
     linked = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
     views = linked - {"#status", "/tables/db.orders", *LINKS}
-    assert len(views) == 8
-    for path in views:
-        assert outline(status, path).open == []
+    assert len(views) == 8 + len(SPANS)
+    for view in views:
+        path, _, query = view.partition("?")
+        assert outline(status, path, **dict(parse_qsl(query))).open == []
+
+
+def test_an_outage_is_unknown_everywhere_and_never_zero(status: Status) -> None:
+    times = BatchTimes()
+    times.note_event("db.orders", 1_700_000_000_000)
+    times.note_reached(TopicPartition("s", "orders", 0), 4, 1_700_000_000_000)
+    topics = {"db.orders": frozenset({("s", "orders")})}
+    until = {"s": {"orders": {0: 5}}}
+    summary = BatchSummary("4", until, (), Counts(), times=times, topics=topics)
+    status.source_answered("s", {"orders": {0: 5}})
+    status.batch_finished(summary)
+    assert outline(status).of("b")[:2] == ["0", "0"]
+    status.source_silent("s", "no broker")
+    status.sample()
+    page = outline(status)
+    assert page.of("b")[:2] == ["–", "–"]
+    assert "not reachable" in page.of("td")
+    assert "0" not in outline(status, "/topics").of("td")
+    assert status.document()["tables"]["db.orders"]["lag_seconds"] is None
+    assert status.console_document()["samples"][-1].freshness is None
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_charts_show_the_time_that_was_asked_for(span: str) -> None:
+    now = 1_700_000_000.0
+    status = Status("shop", "1", [], lambda: now, lambda: 5.0)
+    samples = [Sample(now - n * 10.0, 10.0, 50, 1000, 3.0, 1.5) for n in range(8640, -1, -1)]
+    status.restore(SavedHistory(samples, [], [], []))
+    page = console_page("/", {"span": span}, status.console_document(), LINKS)
+    assert page is not None
+    drawn = Outline(page.decode())
+    assert [one["aria-label"] for tag, one in drawn.attributes if tag == "svg"] == [
+        "Lag in records: now –, from 1,000 to 1,000",
+        "Largest lag of a table in seconds: now –, from 3 to 3",
+        "Rate in records a second: now 5, from 5 to 5",
+        "Batch time in seconds: now –, from 1.5 to 1.5",
+    ]
+    paths = [str(one["d"]) for tag, one in drawn.attributes if tag == "path"]
+    for path in paths[1::2]:
+        assert path.count("M") == 1, "there is no gap"
+        assert 60 <= path.count("L") <= 240
+        assert float(path.rpartition("L")[2].partition(",")[0]) == 480
+    assert len(page) < 24_000
 
 
 def test_the_configuration_is_shown_with_its_origin(status: Status) -> None:

@@ -1,0 +1,88 @@
+"""A day of samples of rate, lag and batch time: the last hour in full, the rest by the minute."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+SAMPLE_SECONDS = 10.0
+_IN_FULL = 360
+_MINUTES = 23 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The `records` read in the `seconds` until `at` (seconds since 1970), and the lag at its end.
+
+    `lag` is in records, `freshness` the largest lag of a table in seconds, `batch` the duration in
+    seconds of the longest batch that finished. Each is None while unknown, or without a batch.
+    """
+
+    at: float
+    seconds: float
+    records: int
+    lag: int | None
+    freshness: float | None
+    batch: float | None
+
+    @property
+    def rate(self) -> float | None:
+        """Records per second; None for the first sample of a process."""
+        return self.records / self.seconds if self.seconds > 0 else None
+
+
+def merged(older: Sample, newer: Sample) -> Sample:
+    """Return one sample for two: the sums of what was read, and the largest values."""
+    return Sample(
+        newer.at,
+        older.seconds + newer.seconds,
+        older.records + newer.records,
+        max((lag for lag in (older.lag, newer.lag) if lag is not None), default=None),
+        _largest(older.freshness, newer.freshness),
+        _largest(older.batch, newer.batch),
+    )
+
+
+def _largest(*values: float | None) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
+    """Return one sample for each `step` seconds that have samples, oldest first."""
+    steps: list[Sample] = []
+    for sample in samples:
+        if steps and steps[-1].at // step == sample.at // step:
+            steps[-1] = merged(steps[-1], sample)
+        else:
+            steps.append(sample)
+    return steps
+
+
+@dataclass(slots=True)
+class Samples:
+    """Samples of the last hour in which the daemon ran, and of the 23 hours before, oldest first.
+
+    Not thread-safe.
+    """
+
+    in_full: deque[Sample] = field(default_factory=lambda: deque(maxlen=_IN_FULL))
+    minutes: deque[Sample] = field(default_factory=lambda: deque(maxlen=_MINUTES))
+
+    def add(self, sample: Sample) -> None:
+        """Add the newest sample. The oldest one of the hour is merged into its minute."""
+        if len(self.in_full) == _IN_FULL:
+            old = self.in_full.popleft()
+            if self.minutes and self.minutes[-1].at // 60 == old.at // 60:
+                self.minutes[-1] = merged(self.minutes[-1], old)
+            else:
+                self.minutes.append(old)
+        self.in_full.append(sample)
+
+    def restore(self, samples: Sequence[Sample], now: float) -> None:
+        """Add the samples of an earlier process, except those of the future of a wrong clock."""
+        for sample in samples:
+            if sample.at <= now:
+                self.add(sample)
+
+    def all(self) -> list[Sample]:
+        """Return all samples, oldest first."""
+        return [*self.minutes, *self.in_full]
