@@ -1,5 +1,6 @@
 """Access to the daemon's pages: TLS, a bearer token, and limits of time and bytes."""
 
+import base64
 import hmac
 import io
 import logging
@@ -7,13 +8,13 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
-_BEARER = "Bearer "
 _MOST_TOKEN_BYTES = 64 << 10
 
 
@@ -21,8 +22,9 @@ _MOST_TOKEN_BYTES = 64 << 10
 class HttpAccess:
     """Files that protect the pages; without them the pages are unencrypted and public.
 
-    `certificate` and `key` are PEM files, set together; `auth_file` contains the bearer token that
-    all pages except the probes require. Files can be replaced while the daemon runs.
+    `certificate` and `key` are PEM files, set together; `auth_file` contains the token that all
+    pages except the probes require, as a bearer token or, for browsers, as the password. Files can
+    be replaced while the daemon runs.
     """
 
     certificate: str | None = None
@@ -51,10 +53,7 @@ class HttpAccess:
         if self.auth_file is None:
             return True
         token, header = _token(self.auth_file), authorization or ""
-        if not token or not header.startswith(_BEARER):
-            return False
-        sent = header.removeprefix(_BEARER).strip().encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(sent, token)
+        return bool(token) and hmac.compare_digest(_sent(header), token)
 
 
 class Tls:
@@ -132,6 +131,17 @@ class BoundedRequest(io.RawIOBase):
         self._left -= count
         self._first_end = None
         return count
+
+
+def _sent(header: str) -> bytes:
+    """Return the token of an Authorization header, with Basic the password; empty without one."""
+    scheme, _, value = header.partition(" ")
+    if scheme == "Bearer":
+        return value.strip().encode("utf-8", "surrogateescape")
+    if scheme == "Basic":
+        with suppress(ValueError):
+            return base64.b64decode(value, validate=True).partition(b":")[2]
+    return b""
 
 
 def _stamp(file: Path) -> tuple[int, ...]:

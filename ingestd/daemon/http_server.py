@@ -12,15 +12,22 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from ingestd.daemon.console.table_details import DetailsReader, TableDetails
-from ingestd.daemon.console.views import ASSETS, asset, console_page, page_of_table
+from ingestd.daemon.console.table_details import DetailsReader
+from ingestd.daemon.console.views import (
+    ASSETS,
+    DEAD_LETTERS,
+    asset,
+    console_page,
+    page_of_dead_letters,
+    page_of_table,
+)
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
 from ingestd.daemon.status import NOT_READY, Status
 from ingestd.errors import ConfigError, IngestdError
@@ -45,6 +52,7 @@ _POLICY = (
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
 _TABLE = "/tables/"
+_Read = TypeVar("_Read")
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
     "/livez": "200 while the daemon's loop is alive",
@@ -96,13 +104,24 @@ def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse
     if name not in document["tables"]:
         message = f"the pipeline has no table '{name}'; /tables lists its tables\n"
         return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, message.encode())
-    details: TableDetails | str
-    try:
-        details = tables.details(name)
-    except IngestdError as error:
-        details = redact(error.message)
+    details = _or_message(lambda: tables.details(name))
     html = page_of_table(name, details, document, _PAGES)
     return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
+
+
+def dead_letters_page(status: Status, tables: DetailsReader, *, with_bytes: bool) -> HttpResponse:
+    """Return the page of dead letters; they are read outside of the lock of pages."""
+    letters = _or_message(lambda: tables.dead_letters(with_bytes=with_bytes))
+    html = page_of_dead_letters(letters, tables.replay_command(), status.document(), _PAGES)
+    return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
+
+
+def _or_message(read: Callable[[], _Read]) -> _Read | str:
+    """Return what was read from the warehouse, or why that is not possible."""
+    try:
+        return read()
+    except IngestdError as error:
+        return redact(error.message)
 
 
 class HttpServer:
@@ -230,6 +249,9 @@ class _Handler(BaseHTTPRequestHandler):
             return _REFUSED
         if path.startswith(_TABLE) and self.tables is not None:
             return table_page(unquote(path.removeprefix(_TABLE)), self.status, self.tables)
+        if path == DEAD_LETTERS and self.tables is not None:
+            protected = self.access.auth_file is not None
+            return dead_letters_page(self.status, self.tables, with_bytes=protected)
         with self.server.composing:
             if path == "/metrics":
                 accepted = self.headers["Accept"], self.headers["Accept-Encoding"]
@@ -244,6 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(response.code)
         if response is _REFUSED:
             self.send_header("WWW-Authenticate", "Bearer")
+            self.send_header("WWW-Authenticate", 'Basic realm="ingestd", charset="UTF-8"')
         self.send_header("Content-Type", response.content_type)
         if response.encoding is not None:
             self.send_header("Content-Encoding", response.encoding)

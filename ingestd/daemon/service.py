@@ -218,7 +218,9 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
             daemon = daemon_settings(loaded, version, spans, until_latest=until_latest)
             daemon = replace(daemon, notices=notices)
             reload = _Reload(config, loaded, settings)
-            daemon = replace(daemon, configuration=reload.in_effect)
+            daemon = replace(
+                daemon, configuration=reload.in_effect, config_file=str(config.absolute())
+            )
             code = supervise(settings, daemon, reload=reload)
     finally:
         end_unused()

@@ -128,7 +128,8 @@ class DaemonSettings:
 
     The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
     error the pages are served for another `linger` seconds. `spans` receives the traces of batches,
-    `notices` sends events to a webhook, and `configuration` returns the settings in effect.
+    `notices` sends events to a webhook, and `configuration` returns the settings in effect,
+    which come from `config_file`.
     """
 
     listen: str
@@ -143,6 +144,7 @@ class DaemonSettings:
     spans: SpanSink | None = None
     notices: Notices | None = None
     configuration: Callable[[], Sequence[Setting]] = tuple
+    config_file: str = "FILE"
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
 
@@ -376,7 +378,7 @@ def _pages(
     history = HistoryFile(history_path(settings.warehouse, settings.name, settings.spark))
     if (saved := history.load()) is not None:
         status.restore(saved)
-    tables = DetailsReader(settings)
+    tables = DetailsReader(settings, config=daemon.config_file)
     server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics, tables)
     lag = EndOffsetPoller(
         {name: source.kafka for name, source in settings.sources.items()},

@@ -6,7 +6,7 @@ async function refresh() {
     const answer = await fetch(location.href, { cache: "no-store" });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const focused = document.activeElement?.getAttribute("aria-labelledby");
-    if (getSelection().isCollapsed) {
+    if (getSelection().isCollapsed && !document.querySelector("details[open]")) {
       document.title = fresh.title;
       document.getElementById("status").replaceWith(fresh.getElementById("status"));
       if (focused) document.querySelector(`[aria-labelledby="${focused}"]`)?.focus({ preventScroll: true });

@@ -1,16 +1,19 @@
 """What the console shows of one table: it is read from the warehouse when the page is requested."""
 
+import shlex
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar, cast
 
+from ingestd.daemon.console.stored_dead_letters import StoredDeadLetters, read_dead_letters
 from ingestd.daemon.recent_history import schema_differences
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog
-from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_scan import live_files
@@ -47,35 +50,68 @@ class TableDetails:
     levels: tuple[LevelFiles, ...]
 
 
+_DEAD_LETTERS = ""
+_Read = TypeVar("_Read", TableDetails, StoredDeadLetters)
+
+
 class DetailsReader:
     """A reader of tables for the console; thread-safe.
 
-    It reads one table at a time, and keeps what it read for a few seconds.
+    It reads one table at a time, and keeps what it read for a few seconds. `config` is the path of
+    the pipeline's configuration, for commands.
     """
 
     def __init__(
-        self, settings: PipelineSettings, ticks: Callable[[], float] = time.monotonic
+        self,
+        settings: PipelineSettings,
+        ticks: Callable[[], float] = time.monotonic,
+        config: str = "FILE",
     ) -> None:
         self._settings = settings
+        self._config = config
         self._ticks = ticks
         self._lock = threading.Lock()
-        self._kept: tuple[str, float, TableDetails] | None = None
+        self._kept: tuple[str, float, TableDetails | StoredDeadLetters] | None = None
 
     def details(self, name: str) -> TableDetails:
         """Return the details of a table, "database.table".
 
         Raises IngestdError if the table does not exist or cannot be read.
         """
+        return self._read(
+            name, lambda catalog: read_details(catalog.get_table(Identifier.parse(name)))
+        )
+
+    def dead_letters(self, *, with_bytes: bool) -> StoredDeadLetters:
+        """Return the newest dead letters; none if the pipeline has no dead-letter table yet.
+
+        Raises IngestdError if the table cannot be read.
+        """
+        identifier = Identifier.parse(self._settings.dead_letters)
+
+        def read(catalog: Catalog) -> StoredDeadLetters:
+            if not catalog.table_exists(identifier):
+                return StoredDeadLetters((), (), 0, 0, with_bytes)
+            return read_dead_letters(catalog.get_table(identifier), with_bytes=with_bytes)
+
+        return self._read(_DEAD_LETTERS, read)
+
+    def replay_command(self) -> str:
+        """Return the command that replays dead letters of the pipeline, without their selection."""
+        settings = self._settings
+        words = ("ingestd", "dlq", "replay", settings.warehouse, settings.dead_letters,
+                 "--config", self._config)  # fmt: skip
+        return shlex.join(words)
+
+    def _read(self, name: str, read: Callable[[Catalog], _Read]) -> _Read:
         with self._lock:
             if self._kept is not None and self._kept[0] == name:
-                _, read_at, details = self._kept
+                _, read_at, kept = self._kept
                 if self._ticks() - read_at < _KEPT_SECONDS:
-                    return details
-            database, _, table = name.partition(".")
-            catalog = open_catalog(self._settings)
-            details = read_details(catalog.get_table(Identifier(database, table)))
-            self._kept = (name, self._ticks(), details)
-            return details
+                    return cast("_Read", kept)
+            result = read(open_catalog(self._settings))
+            self._kept = (name, self._ticks(), result)
+            return result
 
 
 def read_details(table: FileStoreTable) -> TableDetails:

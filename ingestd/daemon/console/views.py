@@ -4,13 +4,13 @@ The first view shows the health of the pipeline, the tables with the largest lag
 batches; the others show everything of one kind.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from ingestd.daemon.console.chart import TimeSpan, chart
+from ingestd.daemon.console.dead_letter_view import dead_letter_view
 from ingestd.daemon.console.elements import (
     UNKNOWN,
     change,
@@ -20,6 +20,7 @@ from ingestd.daemon.console.elements import (
     time_tag,
 )
 from ingestd.daemon.console.health import conditions
+from ingestd.daemon.console.stored_dead_letters import StoredDeadLetters
 from ingestd.daemon.console.table_details import TableDetails
 from ingestd.daemon.console.table_view import table_view
 from ingestd.daemon.recent_history import total_lag
@@ -34,6 +35,7 @@ ASSETS: Mapping[str, str] = {
     "/page.js": "text/javascript; charset=utf-8",
 }
 """The other files of the console, with their content types."""
+DEAD_LETTERS = "/dead-letters"
 PAGE_ROWS = 100
 """Maximum number of rows of tables on one page."""
 SPANS: Mapping[str, float] = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0, "24 h": 86_400.0}
@@ -75,6 +77,17 @@ def page_of_table(
 ) -> bytes:
     """Return the HTML page of a table; `details` is a message if they could not be read."""
     return _page("/tables", name, status, table_view(name, details), links)
+
+
+def page_of_dead_letters(
+    letters: StoredDeadLetters | str, replay: str, status: Document, links: Mapping[str, str]
+) -> bytes:
+    """Return the HTML page of dead letters; `letters` is a message if they could not be read.
+
+    `replay` is the begin of the command that replays them.
+    """
+    title, _ = _VIEWS[DEAD_LETTERS]
+    return _page(DEAD_LETTERS, title, status, dead_letter_view(letters, replay), links)
 
 
 def _page(path: str, title: str, status: Document, content: str, links: Mapping[str, str]) -> bytes:
@@ -360,21 +373,7 @@ def _letters(rejected: Sequence[Document]) -> str:
         for record in rejected
     )
     head = ("time", "topic/partition@offset", "reason", "what is wrong")
-    return table("dead-letters", "Dead letters", head, rows, "none since the start", long=head[3:])
-
-
-def _all_letters(status: Document, _: Query) -> str:
-    rejected = status["recent"]["rejected"]
-    counts = Counter((record["topic"], record["reason"]) for record in rejected)
-    rows = ((text(topic), text(reason), number(count)) for (topic, reason), count in counts.items())
-    head = ("topic", "reason", "records")
-    summary = table("reasons", "Reasons", head, rows, "none since the start", numbers=head[2:])
-    commands = (
-        "<p>All dead letters are in the table <code>ingestd_dead_letters</code>: "
-        "<code>ingestd dlq list WAREHOUSE DATABASE</code> lists them, "
-        "<code>ingestd dlq replay</code> sends them to their topics again.</p>"
-    )
-    return commands + (summary if rejected else "") + _letters(rejected)
+    return table("dead-letters", "Dead letters", head, rows, "none", long=head[3:])
 
 
 def _maintenance(status: Document, _: Query) -> str:
@@ -433,7 +432,7 @@ _VIEWS: Mapping[str, tuple[str, Callable[[Document, Query], str]]] = {
     "/tables": ("Tables", _all_tables),
     "/topics": ("Topics", _all_topics),
     "/batches": ("Batches", lambda status, _: _batches(status["recent"]["batches"])),
-    "/dead-letters": ("Dead letters", _all_letters),
+    DEAD_LETTERS: ("Dead letters", lambda status, _: _letters(status["recent"]["rejected"])),
     "/errors": ("Errors", _all_errors),
     "/changes": ("Schemas and compactions", _maintenance),
     "/configuration": ("Configuration", _configuration),

@@ -1,5 +1,6 @@
 """The pages over TLS, with a token, and for clients that send too much or too slowly."""
 
+import base64
 import http.client
 import socket
 import ssl
@@ -72,6 +73,9 @@ def test_all_pages_but_the_probes_ask_for_the_token(tmp_path: Path) -> None:
         for wrong in ("Bearer", "Bearer x", "planted-token", "Basic planted-token", "Bearer \xe9"):
             assert ask("/status", wrong) == 401, wrong
         assert ask("/status", "Bearer planted-token") == 200
+        for password, code in (("planted-token", 200), ("x", 401), ("", 401)):
+            basic = base64.b64encode(f"me:{password}".encode()).decode()
+            assert ask("/", f"Basic {basic}") == code, "a browser"
         file.write_text("another")
         assert ask("/status", "Bearer planted-token") == 401
         assert ask("/status", "Bearer another") == 200
