@@ -139,7 +139,7 @@ def main() -> None:
                 f"{one['rows_per_cpu_second']:12,.0f} rows/s of CPU  peak {one['peak_mb']:6,.0f} MB"
                 f"  write amplification {one['write_amplification']:.2f}"
             )
-    if len({(one["rows"], one["sum"]) for one in found.values()}) > 1:
+    if len({(value["rows"], value["sum"]) for value in found.values()}) > 1:
         raise SystemExit(f"the two have left other rows: {found}")
     print(json.dumps({"rows_of_a_run": given.rows, "compactors": found}))
 

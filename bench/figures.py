@@ -79,7 +79,7 @@ def figures(process: MeteredProcess, moments: Moments, events: int, warehouse: P
         table_mb=sum(path.stat().st_size for path in files) / 1e6,
         files=len(files),
         snapshots=len(snapshots),
-        first_snapshot_s=min(one.stat().st_mtime for one in snapshots) - process.started,
+        first_snapshot_s=min(snapshot.stat().st_mtime for snapshot in snapshots) - process.started,
     )
 
 

@@ -122,7 +122,7 @@ def broker_process(broker: DevBroker) -> int | None:
 def _micros(seconds: Mapping[str, float], records: int) -> dict[str, float]:
     micros = {name: round(spent / records * 1e6, 3) for name, spent in seconds.items()}
     kept = {name: spent for name, spent in micros.items() if abs(spent) >= LEAST_MICROS}
-    return dict(sorted(kept.items(), key=lambda one: -one[1]))
+    return dict(sorted(kept.items(), key=lambda item: -item[1]))
 
 
 def _reports(folder: Path) -> list[list[dict[str, Any]]]:
@@ -141,12 +141,12 @@ def _growth(told: Sequence[Mapping[str, Any]], since: float, key: str) -> dict[s
 def _steps(folder: Path, since: float, records: int) -> dict[str, Any]:
     cpu: dict[str, float] = {}
     system = issues = 0.0
-    for told in _reports(folder):
-        for step, spent in _growth(told, since, "cpu").items():
+    for report in _reports(folder):
+        for step, spent in _growth(report, since, "cpu").items():
             cpu[step] = cpu.get(step, 0.0) + spent
-        before = [one for one in told if one["at"] <= since]
-        system += told[-1]["system"] - (before[-1]["system"] if before else 0)
-        issues += told[-1]["faults"] - (before[-1]["faults"] if before else 0)
+        before = [one for one in report if one["at"] <= since]
+        system += report[-1]["system"] - (before[-1]["system"] if before else 0)
+        issues += report[-1]["faults"] - (before[-1]["faults"] if before else 0)
     return {
         "steps": _micros(cpu, records),
         "workers_system": round(system / records * 1e6, 3),
@@ -155,11 +155,11 @@ def _steps(folder: Path, since: float, records: int) -> dict[str, Any]:
 
 
 def _worker_bytes(folder: Path, since: float) -> float:
-    return sum(_growth(told, since, "bytes").get(BLOBS, 0) for told in _reports(folder))
+    return sum(_growth(report, since, "bytes").get(BLOBS, 0) for report in _reports(folder))
 
 
 def _memory(folder: Path) -> dict[str, int]:
-    last = [told[-1] for told in _reports(folder) if told]
+    last = [report[-1] for report in _reports(folder) if report]
     return {
         "Arrow in a worker, peak": max(one["arrow_peak"] for one in last),
         "a worker, peak RSS": max(one["resident_peak"] for one in last),

@@ -103,7 +103,7 @@ def measured(keys: int, buckets: int, readers: Sequence[str], rounds: int) -> di
         found = in_turns(readers, Path(folder), rounds)
     for name, one in found.items():
         print(f"{name:9} {keys:9,} keys  {one.line(keys)}", flush=True)
-    if len({(one.rows, one.sum) for one in found.values()}) > 1:
+    if len({(value.rows, value.sum) for value in found.values()}) > 1:
         raise SystemExit(f"the readers disagree: {found}")
     return found
 

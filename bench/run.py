@@ -51,11 +51,11 @@ class Job:
 
 def jobs(measures: Sequence[Measure], subjects: Sequence[str], runs: int | None) -> Iterator[Job]:
     """All runs, so that every round sees every program and none is always first."""
-    for number in range(max((one.rounds for one in measures), default=0)):
+    for number in range(max((measure.rounds for measure in measures), default=0)):
         for measure in measures:
             if number >= min(measure.rounds, runs or measure.rounds):
                 continue
-            names = [one for one in measure.subjects if not subjects or one in subjects]
+            names = [subject for subject in measure.subjects if not subjects or subject in subjects]
             for subject in names[number % 2 and None : None : -1 if number % 2 else 1]:
                 yield Job(measure, Slot(measure.name, subject, measure.scale, number))
 

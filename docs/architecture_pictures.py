@@ -65,7 +65,7 @@ STEPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 def layers_picture() -> str:
     """Return an SVG with a column for each package whose layers a contract holds."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers = {one["id"]: one.get("layers", []) for one in contracts["contracts"]}
+    layers = {contract["id"]: contract.get("layers", []) for contract in contracts["contracts"]}
     width = _WIDTH // len(_COLUMNS)
     shapes = []
     for column, (package, contract) in enumerate(_COLUMNS):

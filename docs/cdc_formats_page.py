@@ -36,9 +36,9 @@ def cdc_formats_page() -> str:
     formats = {sample["name"]: sample["format"] for sample in _documents("samples.jsonl")}
     lines = [_INTRODUCTION, *_descriptors(), "", _MESSAGES]
     rows: dict[str, list[str]] = {}
-    for found in _documents("expected.jsonl"):
-        name = found["name"]
-        cells = [name, "; ".join(java[name]), "; ".join(found["ingestd"]), found["why"]]
+    for document in _documents("expected.jsonl"):
+        name = document["name"]
+        cells = [name, "; ".join(java[name]), "; ".join(document["ingestd"]), document["why"]]
         rows.setdefault(formats[name], []).append(f"| {' | '.join(map(_escaped, cells))} |")
     for data_format, table in sorted(rows.items()):
         lines += [f"### {data_format}", "", "| message | Flink CDC | ingestd | why |"]
@@ -52,7 +52,9 @@ def _descriptors() -> Iterator[str]:
     heads += ("truncates", "schema changes", "type mappings")
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
-    for format_descriptor in sorted(format_descriptors(), key=lambda one: one.name):
+    for format_descriptor in sorted(
+        format_descriptors(), key=lambda format_descriptor: format_descriptor.name
+    ):
         flags = (
             format_descriptor.event_time,
             format_descriptor.source_position,

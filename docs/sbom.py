@@ -109,15 +109,19 @@ def environment_document(python: str) -> Component:
 def completed(document: Component, site_packages: Path) -> Component:
     """Add hashes, missing licences, jars and crates to the document of an environment."""
     hashes = {
-        (one["name"], one["version"]): one["externalReferences"]
-        for one in python_components((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+        (python_component["name"], python_component["version"]): python_component[
+            "externalReferences"
+        ]
+        for python_component in python_components(
+            (ROOT / "requirements.lock").read_text(encoding="utf-8")
+        )
     }
-    for one in document["components"]:
-        name = normal_name(one["name"])
-        references = hashes.get((name, one["version"]), [])
-        one["externalReferences"] = [*one.get("externalReferences", ()), *references]
-        if not one.get("licenses") and name in _UNDECLARED:
-            one["licenses"] = _licences(_UNDECLARED[name])
+    for component in document["components"]:
+        name = normal_name(component["name"])
+        references = hashes.get((name, component["version"]), [])
+        component["externalReferences"] = [*component.get("externalReferences", ()), *references]
+        if not component.get("licenses") and name in _UNDECLARED:
+            component["licenses"] = _licences(_UNDECLARED[name])
     lock = (ROOT / "native" / "Cargo.lock").read_text(encoding="utf-8")
     _contain(document, "pyspark", map(jar_component, read_jars(site_packages)))
     manifest = (ROOT / "native" / "Cargo.toml").read_text(encoding="utf-8")
@@ -128,7 +132,11 @@ def completed(document: Component, site_packages: Path) -> Component:
 
 def without_licence(document: Component) -> list[str]:
     """Return what has no licence in a document."""
-    return [one["bom-ref"] for one in document["components"] if not one.get("licenses")]
+    return [
+        component["bom-ref"]
+        for component in document["components"]
+        if not component.get("licenses")
+    ]
 
 
 def normal_name(name: str) -> str:
@@ -138,7 +146,9 @@ def normal_name(name: str) -> str:
 
 def _contain(document: Component, owner: str, parts: Iterable[Component]) -> None:
     """Add parts to a document, as what an installed package depends on."""
-    (package,) = (one for one in document["components"] if normal_name(one["name"]) == owner)
+    (package,) = (
+        component for component in document["components"] if normal_name(component["name"]) == owner
+    )
     edges = {edge["ref"]: edge for edge in document["dependencies"]}
     edge = edges[package["bom-ref"]]
     for part in parts:

@@ -75,7 +75,7 @@ def test_plots_are_well_formed_and_show_every_program() -> None:
 def test_a_line_of_slope_one_is_straight() -> None:
     drawn = plots.lines("t", "x", "y", {"a": [(1, 1), (10, 10), (100, 100)]})
     places = next(part for part in drawn.split('"') if part.count(",") == 3)
-    (x1, y1), (x2, y2), (x3, y3) = (map(float, one.split(",")) for one in places.split())
+    (x1, y1), (x2, y2), (x3, y3) = (map(float, word.split(",")) for word in places.split())
     assert abs((x2 - x1) - (x3 - x2)) < 0.2
     assert abs((y2 - y1) - (y3 - y2)) < 0.2
 

@@ -32,7 +32,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
 def alone(steps: Steps, kind: str) -> Iterator[tuple[CrashPoint, int]]:
     """Steps at which to kill a kind alone, and which time: in short each step in one kind."""
     for index, point in enumerate(CrashPoint):
-        by = [one for one in KINDS if point in steps[one]]
+        by = [kind for kind in KINDS if point in steps[kind]]
         if LONG:
             yield from ((point, times) for times in range(1, steps[kind][point] + 1))
         elif by and by[index % len(by)] == kind:

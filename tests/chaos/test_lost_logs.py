@@ -196,7 +196,11 @@ def test_a_dropped_table_is_reported_with_the_offsets_of_the_topic_that_exists(
     replace(truth, policy="earliest").live()
     drop(truth)
     truth.live()
-    (dead_letter,) = [one for one in truth.dead_letters() if "the table was dropped" in one]
+    (dead_letter,) = [
+        dead_letter
+        for dead_letter in truth.dead_letters()
+        if "the table was dropped" in dead_letter
+    ]
     assert f'"{ORDERS}/0": 3' in dead_letter
 
 

@@ -502,7 +502,9 @@ def test_overwrites_by_another_program_are_all_named_also_below_commits_of_ours(
     third = _overwrite(truth)
     truth.live()
     truth.live()
-    (dead_letter,) = [one for one in truth.dead_letters() if "overwritten" in one]
+    (dead_letter,) = [
+        dead_letter for dead_letter in truth.dead_letters() if "overwritten" in dead_letter
+    ]
     assert f"in snapshot {first}, {second}, {third}: " in dead_letter
 
 

@@ -162,9 +162,12 @@ class ApiServer(Closing):
     def _kind(self, version: str, kind: str) -> tuple[str, bool]:
         if (version, kind) not in self._kinds:
             base = "/api" if "/" not in version else "/apis"
-            for one in self.ask("GET", f"{base}/{version}").document["resources"]:
-                if "/" not in one["name"]:
-                    self._kinds[version, one["kind"]] = one["name"], one["namespaced"]
+            for resource in self.ask("GET", f"{base}/{version}").document["resources"]:
+                if "/" not in resource["name"]:
+                    self._kinds[version, resource["kind"]] = (
+                        resource["name"],
+                        resource["namespaced"],
+                    )
         return self._kinds[version, kind]
 
     def _start_etcd(self, store: str) -> None:

@@ -38,8 +38,10 @@ def connections(pods: Mapping[str, PodProcesses]) -> set[Connection]:
     """Connections that are open now from a pod to another one, or out of the cluster."""
     owners = {inode: name for name, pod in pods.items() for inode in _inodes(pod.pids())}
     sockets = list(_sockets())
-    listening = {(owners.get(one.inode), one.local[1]) for one in sockets if _listens(one)}
-    ends = {(one.local, one.remote): owners.get(one.inode) for one in sockets}
+    listening = {
+        (owners.get(socket.inode), socket.local[1]) for socket in sockets if _listens(socket)
+    }
+    ends = {(socket.local, socket.remote): owners.get(socket.inode) for socket in sockets}
     labels = {
         name: tuple(sorted(pod.pod["metadata"]["labels"].items())) for name, pod in pods.items()
     }
@@ -86,9 +88,9 @@ def _rules(
 def _fits(
     rule: Mapping[str, Any], key: str, peer: Mapping[str, str], port: int, names: Mapping[str, int]
 ) -> bool:
-    ports = [names.get(one["port"], one["port"]) for one in rule.get("ports", [])]
+    ports = [names.get(port["port"], port["port"]) for port in rule.get("ports", [])]
     selectors = [one["podSelector"]["matchLabels"] for one in rule.get(key, [])]
-    right_peer = not selectors or any(one.items() <= peer.items() for one in selectors)
+    right_peer = not selectors or any(selector.items() <= peer.items() for selector in selectors)
     return right_peer and (not ports or port in ports)
 
 

@@ -32,7 +32,10 @@ class Pod:
         spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
         self.container = spec["containers"][0]
         self._root = root
-        mounts = {one["name"]: one["mountPath"] for one in self.container["volumeMounts"]}
+        mounts = {
+            volume_mount["name"]: volume_mount["mountPath"]
+            for volume_mount in self.container["volumeMounts"]
+        }
         places = "|".join(map(re.escape, mounts.values()))
         self._mounted = re.compile(rf"(?<![\w./-])({places})(?=/|\b)")
         for volume in spec["volumes"]:

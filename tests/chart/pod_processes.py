@@ -81,7 +81,7 @@ class _Member:
 
     def probe(self, address: str) -> bool:
         """Ask what is due; False if it has to be killed."""
-        named = [one for one in self.spec.get("ports", []) if "name" in one]
+        named = [port for port in self.spec.get("ports", []) if "name" in port]
         ports = {one["name"]: one["containerPort"] for one in named}
         startup = self.probes.get("startup")
         if startup is not None and not startup.succeeded:
@@ -122,8 +122,8 @@ class PodProcesses:
         self.pod = pod
         self.address = address
         self._folders: dict[str, Path] = {}
-        self._first = [_Member(one) for one in pod["spec"].get("initContainers", [])]
-        self._members = [_Member(one) for one in pod["spec"]["containers"]]
+        self._first = [_Member(container) for container in pod["spec"].get("initContainers", [])]
+        self._members = [_Member(container) for container in pod["spec"]["containers"]]
         self._reported: dict[str, Any] = {}
         self._kill_at: float | None = None
         self._restart_at = 0.0
@@ -169,7 +169,9 @@ class PodProcesses:
         grace = self.pod["metadata"].get("deletionGracePeriodSeconds", 30)
         if self._kill_at is None:
             self._kill_at = time.monotonic() + grace
-        running = [one for one in self._members if one.run is not None and one.code is None]
+        running = [
+            member for member in self._members if member.run is not None and member.code is None
+        ]
         for member in running:
             assert member.run is not None
             if time.monotonic() >= self._kill_at:

@@ -42,9 +42,12 @@ def test_beside_an_object_store_there_is_a_scratch_volume_and_no_other(tmp_path:
     assert settings.warehouse == "s3://lake/tables"
     spec = only(found, "StatefulSet")["spec"]["template"]["spec"]
     [container] = spec["containers"]
-    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    mounts = {
+        volume_mount["mountPath"]: volume_mount["name"]
+        for volume_mount in container["volumeMounts"]
+    }
     assert mounts.keys() == {"/etc/ingestd", "/tmp"}
-    [scratch] = [one for one in spec["volumes"] if one["name"] == mounts["/tmp"]]
+    [scratch] = [volume for volume in spec["volumes"] if volume["name"] == mounts["/tmp"]]
     assert "emptyDir" in scratch
     assert container["envFrom"] == [{"secretRef": {"name": "bucket"}}]
 
@@ -53,7 +56,10 @@ def test_jobs_are_commands_that_there_are() -> None:
     jobs = yaml.safe_load(of("jobs")[1].read_text())["jobs"]
     assert "compact" in jobs
     rendered = [object_ for object_ in objects(*of("jobs")) if object_["kind"] == "CronJob"]
-    found = {one["metadata"]["name"].removeprefix("shop-ingestd-"): one for one in rendered}
+    found = {
+        manifest["metadata"]["name"].removeprefix("shop-ingestd-"): manifest
+        for manifest in rendered
+    }
     assert found.keys() == jobs.keys()
     for name, job in jobs.items():
         [container] = spec_of(found[name])["containers"]

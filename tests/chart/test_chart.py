@@ -186,7 +186,7 @@ def test_a_new_version_of_the_chart_restarts_no_pod(tmp_path: Path) -> None:
     newer = {**about, "version": "9.9.9", "appVersion": "9.9.8"}
     (chart / "Chart.yaml").write_text(yaml.safe_dump(newer))
     done = helm("template", "shop", chart, "--namespace", "lake", *of("jobs"), *digest)
-    after = [one for one in yaml.safe_load_all(done.stdout) if one]
+    after = [document for document in yaml.safe_load_all(done.stdout) if document]
     before = objects(*of("jobs"), *digest)
     assert "9.9.9" in only(after, "StatefulSet")["metadata"]["labels"]["helm.sh/chart"]
     for kind in ("StatefulSet", "CronJob"):
@@ -207,7 +207,10 @@ def test_the_configuration_arrives_as_it_was_given() -> None:
     assert {"name": "secrets", "secret": {"secretName": "kafka", "defaultMode": 0o440}} in spec[
         "volumes"
     ]
-    mounts = {one["name"]: one["mountPath"] for one in spec["containers"][0]["volumeMounts"]}
+    mounts = {
+        volume_mount["name"]: volume_mount["mountPath"]
+        for volume_mount in spec["containers"][0]["volumeMounts"]
+    }
     assert mounts == {
         "config": "/etc/ingestd",
         "secrets": "/run/secrets/ingestd",
@@ -287,10 +290,12 @@ def test_executors_have_the_image_the_secrets_and_the_rights_of_the_daemon() -> 
     for key in ("securityContext", "env", "envFrom", "image"):
         assert its[key] == ours[key]
     assert settings(found)["spark.kubernetes.container.image"] == ours["image"]
-    names = {one["name"]: one["mountPath"] for one in its["volumeMounts"]}
+    names = {
+        volume_mount["name"]: volume_mount["mountPath"] for volume_mount in its["volumeMounts"]
+    }
     # Spark takes local folders from volumes of such a name, and brings no other one for /tmp.
     assert names == {"secrets": "/run/secrets/ingestd", "spark-local-dir-1": "/tmp"}
-    assert {one["name"] for one in executor["volumes"]} == set(names)
+    assert {volume["name"] for volume in executor["volumes"]} == set(names)
     assert executor["nodeSelector"] == {"disk": "ssd"}
 
 
@@ -318,7 +323,7 @@ def test_executors_find_their_driver_by_the_name_of_its_pod_and_belong_to_it() -
     assert spark["spark.kubernetes.namespace"] == "lake"
     service = only(found, "Service", daemon["spec"]["serviceName"])["spec"]
     assert service["publishNotReadyAddresses"] is True
-    assert {one["port"] for one in service["ports"]} == {8080, 7078, 7079}
+    assert {port["port"] for port in service["ports"]} == {8080, 7078, 7079}
 
 
 def test_a_changed_template_of_executors_starts_the_pod_again() -> None:
@@ -343,7 +348,9 @@ def test_executors_mount_a_volume_that_many_nodes_can_mount() -> None:
     shared = ("--set", "executors.instances=2", "--set", "persistence.accessModes[0]=ReadWriteMany")
     for given, mounted in ((shared, True), (shared[:2], False)):
         container = executor_pod(objects(*of("smallest"), *given))["spec"]["containers"][0]
-        assert ("lake" in {one["name"] for one in container["volumeMounts"]}) is mounted
+        assert (
+            "lake" in {volume_mount["name"] for volume_mount in container["volumeMounts"]}
+        ) is mounted
 
 
 def test_executors_with_a_config_map_of_the_user_are_refused() -> None:
@@ -358,7 +365,7 @@ def test_a_pipeline_without_executors_has_no_setting_of_spark_and_no_further_por
     assert set(only(found, "ConfigMap")["data"]) == {"ingestd.yaml"}
     assert "spark" not in yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])
     container = only(found, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
-    assert [one["name"] for one in container["ports"]] == ["http"]
+    assert [port["name"] for port in container["ports"]] == ["http"]
 
 
 def test_an_image_is_named_by_its_digest_where_there_is_one() -> None:

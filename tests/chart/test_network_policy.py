@@ -74,8 +74,8 @@ def test_executors_and_their_driver_reach_each_other_where_there_are_any(tmp_pat
     file.write_text(files["ingestd.yaml"])
     spark = load_config(file).config.spark
     container = only(mounted, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
-    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
-    assert [ports[one["port"]] for one in called["ports"]] == [
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert [ports[port["port"]] for port in called["ports"]] == [
         int(spark["spark.driver.port"]),
         int(spark["spark.driver.blockManager.port"]),
     ]

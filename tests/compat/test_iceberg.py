@@ -301,7 +301,7 @@ class Metadata:
 
     def __init__(self, folder: Path) -> None:
         document = document_of(folder)
-        newest = {one["snapshot-id"]: one for one in document["snapshots"]}[
+        newest = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}[
             document["current-snapshot-id"]
         ]
         store = MetadataStore(LocalFileIO(sync=False), str(folder / "metadata"))

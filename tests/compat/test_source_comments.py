@@ -25,8 +25,10 @@ def as_java_sees(oracle: Oracle, rig: Rig, warehouse: Path) -> tuple[Any, dict[s
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
     schemas = oracle.inspect(warehouse, "lake", "orders")["schemas"]
-    schema = max(schemas, key=lambda one: int(one["id"]))
-    return schema.get("comment"), {one["name"]: one.get("description") for one in schema["fields"]}
+    schema = max(schemas, key=lambda schema: int(schema["id"]))
+    return schema.get("comment"), {
+        field["name"]: field.get("description") for field in schema["fields"]
+    }
 
 
 def test_java_sees_the_comments(oracle: Oracle, tmp_path: Path) -> None:

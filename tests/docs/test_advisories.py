@@ -42,7 +42,7 @@ def judged(version: str, written: dict[str, Any], ecosystem: str = PYPI) -> Find
 
 
 def affected_of(versions: str, written: dict[str, Any], ecosystem: str = PYPI) -> list[str]:
-    return [one for one in versions.split() if judged(one, written, ecosystem)]
+    return [word for word in versions.split() if judged(word, written, ecosystem)]
 
 
 def test_a_finding_names_the_part_the_advisory_and_the_first_fixed_version_after_it() -> None:
@@ -128,7 +128,7 @@ def test_ranges_of_commits_say_nothing_of_versions() -> None:
     ],
 )
 def test_versions_ascend(key: Any, ascending: str) -> None:
-    keys = [key(one) for one in ascending.split()]
+    keys = [key(word) for word in ascending.split()]
     assert keys == sorted(keys)
     assert len(set(keys)) == len(keys)
 

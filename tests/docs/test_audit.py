@@ -122,7 +122,7 @@ def test_what_cannot_be_read_or_compared_is_no_pass(tmp_path: Path) -> None:
 def test_a_vulnerability_of_what_is_locked_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (spark,) = (one for one in locked_parts() if one.name == "pyspark")
+    (spark,) = (locked_part for locked_part in locked_parts() if locked_part.name == "pyspark")
     plant(tmp_path, advisory(PYPI, "PySpark", f"{spark.version}.1"))
     assert main([str(tmp_path)]) == 1
     said = capsys.readouterr().out

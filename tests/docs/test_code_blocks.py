@@ -122,14 +122,14 @@ def test_a_test_that_is_named_exists_and_takes_blocks_from_the_page(named: str) 
         return
     file, _, name = named.partition("::")
     text = (ROOT / file).read_text()
-    names = {one.name for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef)}
+    names = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
     assert name in names
     readers = ("code_blocks", "tests.support.readme", 're.findall(r"```yaml')
     assert any(reader in text for reader in readers), "it does not read the page"
 
 
 def test_only_few_blocks_are_not_run() -> None:
-    assert sum(one.startswith("not run") for one in SHOWN_BY.values()) <= 4
+    assert sum(value.startswith("not run") for value in SHOWN_BY.values()) <= 4
 
 
 def test_blocks_are_found_as_readers_see_them(tmp_path: Path) -> None:

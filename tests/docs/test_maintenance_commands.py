@@ -59,7 +59,9 @@ def lines(block: CodeBlock) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in block.text.splitlines()]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[one.first.split("#")[0].strip() for one in BLOCKS])
+@pytest.mark.parametrize(
+    "block", BLOCKS, ids=[block.first.split("#")[0].strip() for block in BLOCKS]
+)
 def test_every_line_of_a_block_does_its_work(
     block: CodeBlock, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -31,7 +31,7 @@ def test_the_tests_that_are_named_exist() -> None:
     for file, name in NAMED.findall(PAGE.read_text()):
         path = ROOT / file
         tree = syntax_tree(path) if path.exists() else ast.Module([], [])
-        if name not in {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}:
+        if name not in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}:
             missing.append(f"{file}::{name}")
     assert missing == []
 

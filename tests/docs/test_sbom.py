@@ -27,7 +27,10 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 def environment() -> dict[str, Any]:
     """As cyclonedx-py describes what is locked: licences of most, hashes of none."""
-    names = [(one["name"], one["version"]) for one in python_components(LOCK)]
+    names = [
+        (python_component["name"], python_component["version"])
+        for python_component in python_components(LOCK)
+    ]
     parts = [
         {"bom-ref": f"{name}=={version}", "name": name, "version": version}
         | ({} if name in {"protobuf", "hdfs-native"} else {"licenses": [{"expression": "MIT"}]})
@@ -42,7 +45,7 @@ def environment() -> dict[str, Any]:
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="crates are known by cargo")
 def test_jars_and_crates_are_parts_of_what_brings_them_each_with_hash_and_licence() -> None:
     document = completed(environment(), PACKAGES)
-    parts = {one["bom-ref"]: one for one in document["components"]}
+    parts = {component["bom-ref"]: component for component in document["components"]}
     assert len(parts) == len(document["components"])
     assert without_licence(document) == []
     edges = {edge["ref"]: edge.get("dependsOn", []) for edge in document["dependencies"]}

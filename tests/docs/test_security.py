@@ -30,7 +30,7 @@ def _check_tests(tests: str) -> None:
         file, _, name = test.strip("` ").partition("::")
         assert (ROOT / file).exists(), test
         tree = syntax_tree(ROOT / file)
-        functions = {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         assert not name or name in functions, test
 
 

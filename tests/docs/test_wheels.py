@@ -152,7 +152,10 @@ def test_the_library_requires_what_it_imports(wheels: tuple[Path, Path]) -> None
                 elif isinstance(node, ast.ImportFrom):
                     imported.add(str(node.module))
     outside = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names - {"ingestd"}
-    named = {base_name(one) for one in [*requirements("paimon"), *requirements("paimon", "hdfs")]}
+    named = {
+        base_name(requirement)
+        for requirement in [*requirements("paimon"), *requirements("paimon", "hdfs")]
+    }
     optional = {"duckdb", "pandas", "polars"}  # an error says what to install
     assert {DISTRIBUTION.get(name, name) for name in outside} - optional == named
 

@@ -141,7 +141,7 @@ def load(path: Path) -> Case:
     return Case(
         raw["format"],
         tuple(_message(one) for one in raw["sound"]),
-        tuple(_message(one) for one in raw["messages"]),
+        tuple(_message(message) for message in raw["messages"]),
         tuple(raw["schemas"]),
         raw["mode"],
     )

@@ -122,7 +122,7 @@ def _mariadb() -> Iterator[Named]:
 
 def _tables(data_format: str, records: Iterable[Named]) -> Iterator[Case]:
     """A case for each topic, of its first messages."""
-    ordered = sorted(records, key=lambda one: one[0])
+    ordered = sorted(records, key=lambda record: record[0])
     for _, named in groupby(ordered, key=lambda one: one[0]):
         sound = [(key, value) for _, key, value in named if value is None or len(value) < _LARGEST]
         picked = [*sound[:2], *sound[len(sound) // 2 :][: _EACH - 2]]

@@ -65,15 +65,15 @@ def test_types_of_mysql_without_an_end_are_read_at_once() -> None:
 @pytest.mark.parametrize(("tables", "proven"), [(2, 2), (20_000, 0)])
 def test_an_event_of_many_tables_and_changes_is_not_compared(tables: int, proven: int) -> None:
     change = {"id": '"d"."t"', "type": "ALTER", "table": {"columns": [{"name": "x"}]}}
-    ddl = "ALTER TABLE t " + ", ".join(f"DROP c{one}" for one in range(tables))
+    ddl = "ALTER TABLE t " + ", ".join(f"DROP c{index}" for index in range(tables))
     event = {"source": {}, "ddl": ddl, "databaseName": "d", "tableChanges": [change] * tables}
     found = ddl_events(json.dumps(event).encode())
     assert len(found) == proven
 
 
 def enum_used(symbols: int, times: int) -> dict[str, Any]:
-    kind = {"type": "enum", "name": "E", "symbols": [f"s{one}" for one in range(symbols)]}
-    fields = [{"name": f"f{one}", "type": "E" if one else kind} for one in range(times)]
+    kind = {"type": "enum", "name": "E", "symbols": [f"s{index}" for index in range(symbols)]}
+    fields = [{"name": f"f{index}", "type": "E" if index else kind} for index in range(times)]
     return {"type": "record", "name": "R", "fields": fields}
 
 
@@ -82,8 +82,8 @@ def test_avro_whose_names_or_symbols_multiply_is_refused() -> None:
     with pytest.raises(AvroSchemaError, match="too many symbols"):
         parse_avro(json.dumps(enum_used(100_000, 10_000)))
     fields = [
-        {"name": f"f{one}", "type": {"type": "record", "name": f"R{one}", "fields": []}}
-        for one in range(9_000)
+        {"name": f"f{index}", "type": {"type": "record", "name": f"R{index}", "fields": []}}
+        for index in range(9_000)
     ]
     long = {"type": "record", "name": "R", "namespace": "n" * 100_000, "fields": fields}
     with pytest.raises(AvroSchemaError, match="a name of more than 1000 characters"):

@@ -122,7 +122,7 @@ def _count(decoded: Decoded, chunk: RecordChunk) -> None:
         batch.columns.validate(full=True)
         size = batch.columns.num_rows
         arrays: list[Any] = [batch.row_kind, batch.offset, batch.position, batch.snapshot_row]
-        assert {len(one) for one in (*arrays, *batch.unavailable.values())} == {size}
+        assert {len(array) for array in (*arrays, *batch.unavailable.values())} == {size}
         assert list(batch.columns.column_names) == list(batch.types)
         rows.update(batch.offset.tolist())
     places = [*seen, *rows]

@@ -26,11 +26,11 @@ def test_every_listed_page_is_linked(page: str) -> None:
 
 def test_links_name_a_section_that_the_page_has() -> None:
     unknown = {
-        (str(path.relative_to(ROOT)), found[0])
+        (str(path.relative_to(ROOT)), match[0])
         for path in SOURCES
-        for found in LINK.finditer(path.read_text())
-        if SECTIONS.get(found[1]) is None
-        or (found[2] not in SECTIONS[found[1]] and (found[2] or SECTIONS[found[1]]))
+        for match in LINK.finditer(path.read_text())
+        if SECTIONS.get(match[1]) is None
+        or (match[2] not in SECTIONS[match[1]] and (match[2] or SECTIONS[match[1]]))
     }
     assert unknown == set()
 

@@ -31,7 +31,9 @@ def commands(job: dict[str, Any]) -> Iterator[str]:
 
 def test_every_command_is_a_target_of_make() -> None:
     targets = set(re.findall(r"^\.PHONY: (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    run = [one for path in WORKFLOWS for job in jobs(path).values() for one in commands(job)]
+    run = [
+        command for path in WORKFLOWS for job in jobs(path).values() for command in commands(job)
+    ]
     assert ".ci/run" in run
     others = [one.split() for one in run if one != ".ci/run"]
     assert {program for program, *_ in others} == {"make"}
@@ -78,9 +80,9 @@ def test_the_pythons_that_run_are_those_that_are_promised() -> None:
     oldest = project["requires-python"].removeprefix(">=")
     prefix = "Programming Language :: Python :: "
     promised = {
-        one.removeprefix(prefix)
-        for one in project["classifiers"]
-        if re.match(prefix + r"3\.\d", one)
+        classifier.removeprefix(prefix)
+        for classifier in project["classifiers"]
+        if re.match(prefix + r"3\.\d", classifier)
     }
     for workflow, job in (("tests.yml", "python"), ("weekly.yml", "suite")):
         run = jobs(GITHUB / "workflows" / workflow)[job]["strategy"]["matrix"]["python"]

@@ -1,7 +1,7 @@
 """Stands between a client and an S3 server: counts requests, and answers some as bad networks do.
 
     with FaultyProxy(server.endpoint) as proxy:
-        proxy.faults.append(ValidationIssue("lost", "PUT", "snapshot-2"))
+        proxy.faults.append(ProxyFault("lost", "PUT", "snapshot-2"))
 
 Requests go through as they were signed, with the host name that the client knows.
 """
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class ValidationIssue:
+class ProxyFault:
     """Troubles the requests `first` to `first + times - 1` of a kind whose path holds a text."""
 
     trouble: Trouble
@@ -75,7 +75,7 @@ class FaultyProxy(HttpServing):
     """
 
     def __init__(self, target: str) -> None:
-        self.issues: list[ValidationIssue] = []
+        self.faults: list[ProxyFault] = []
         self.seen: list[Seen] = []
         self.struck: list[tuple[Trouble, Seen]] = []
         self.delay = 0.0
@@ -106,7 +106,7 @@ class FaultyProxy(HttpServing):
     def forget(self) -> None:
         """Count from nothing again, and trouble no one any more."""
         with self._lock:
-            self.issues.clear()
+            self.faults.clear()
             self.seen.clear()
             self.struck.clear()
             self.chance = None
@@ -134,7 +134,7 @@ class FaultyProxy(HttpServing):
     def _trouble(self, seen: Seen) -> Trouble | None:
         with self._lock:
             self.seen.append(seen)
-            due = [issue.trouble for issue in self.issues if issue.strikes(seen)]
+            due = [fault.trouble for fault in self.faults if fault.strikes(seen)]
             if self.chance is not None and self.chance[0].random() < self.chance[1]:
                 due.append(self.chance[0].choice(TROUBLES if seen.kind == "PUT" else TROUBLES[:4]))
             self.struck.extend((one, seen) for one in due[:1])

@@ -78,6 +78,6 @@ def test_a_backlog_with_a_new_column_and_a_new_table_is_read_ahead(
         for number in range(RECORDS)
         if number not in twins and number != BROKEN_AT
     }
-    assert {one["id"]: one for one in tables["orders"]} == orders
+    assert {order["id"]: order for order in tables["orders"]} == orders
     assert len(tables["orders"]) == len(orders)
-    assert [one["offset"] for one in tables["ingestd_dead_letters"]] == [BROKEN_AT]
+    assert [dead_letter["offset"] for dead_letter in tables["ingestd_dead_letters"]] == [BROKEN_AT]

@@ -21,8 +21,8 @@ def test_our_own_rows_are_measured_verified_and_reported(tmp_path: Path) -> None
     measures = [measure for measure in MEASURES if (measure.name, measure.scale) in WANTED]
     todo = list(jobs(measures, ["ingestd"], 1))
     Runner(journal, SIZES, tmp_path, timeout=240).run(todo)
-    records = {one["measure"]: one for one in journal.records()}
-    assert [one.get("failed") for one in records.values()] == [None] * len(WANTED)
+    records = {record["measure"]: record for record in journal.records()}
+    assert [record.get("failed") for record in records.values()] == [None] * len(WANTED)
     assert records["ingest"]["correct"]
     assert records["ingest"]["events"] == SIZES.events
     assert records["floors"]["events"] == SIZES.events

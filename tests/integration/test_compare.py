@@ -156,15 +156,15 @@ def compared(
     pairs = ("orders=shop.orders", "branches=shop.branches", "--page-rows", "60")
     done = run_command(capsys, *words, *pairs, *more)
     assert done.code == code, done.err
-    return {one["table"]: one for one in json.loads(done.out)["tables"]}
+    return {table["table"]: table for table in json.loads(done.out)["tables"]}
 
 
 def test_equal_tables_are_equal_and_what_was_not_compared_is_named(
     lake: Lake, server: PostgresServer, capsys: Capture
 ) -> None:
     found = compared(capsys, lake, server, code=0)
-    assert [one["rows"] for one in found.values()] == [ROWS + 101, ROWS]
-    assert [one["compared_by"] for one in found.values()] == ["key-ranges", "key-hashes"]
+    assert [value["rows"] for value in found.values()] == [ROWS + 101, ROWS]
+    assert [value["compared_by"] for value in found.values()] == ["key-ranges", "key-hashes"]
     assert {
         one["column"]: one["reason"] for one in found["ods.orders"]["columns_not_compared"]
     } == {
@@ -183,7 +183,10 @@ def test_one_row_changed_one_deleted_and_one_added_are_found_by_key(
     lake.branches.write([branch(5) | {"note": None}, branch(7) | {"number": 4711}])
     lake.branches.delete([branch(11)])
     found = compared(capsys, lake, server, code=1)
-    rows = {(one["kind"], one["key"]["id"]): one for one in found["ods.orders"]["differences"]}
+    rows = {
+        (difference["kind"], difference["key"]["id"]): difference
+        for difference in found["ods.orders"]["differences"]
+    }
     assert rows.keys() == {("missing", "-300"), ("different", "51"), ("extra", "1350")}
     assert rows["different", "51"]["source"] == {"note": "note 17", "score": "5.666666666666667"}
     assert rows["different", "51"]["lake"] == {"note": "other", "score": "1.5"}
@@ -191,7 +194,11 @@ def test_one_row_changed_one_deleted_and_one_added_are_found_by_key(
     assert rows["extra", "1350"]["lake"]["at"] == "2026-01-19T18:00:00.000000Z"
     branches = found["ods.branches"]
     assert [branches[kind] for kind in ("missing", "extra", "different")] == [1, 1, 1]
-    assert {one["key"]["number"] for one in branches["differences"]} == {"5", "11", "4711"}
+    assert {difference["key"]["number"] for difference in branches["differences"]} == {
+        "5",
+        "11",
+        "4711",
+    }
 
 
 def test_every_single_falsified_row_is_found(
@@ -268,7 +275,11 @@ def test_the_commands_of_the_page_compare_tables(
     lake: Lake, server: PostgresServer, tmp_path: Path, capsys: Capture, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    [block] = [one for one in code_blocks(ROOT / "docs" / "compare.md") if "ingestd" in one.first]
+    [block] = [
+        code_block
+        for code_block in code_blocks(ROOT / "docs" / "compare.md")
+        if "ingestd" in code_block.first
+    ]
     of_all, of_one, named = (line.split()[1:] for line in block.text.splitlines())
     for words in ([*of_all, "--as-of", "latest"], [*of_one, "--as-of", "2100-01-01T00:00"]):
         done = run_command(capsys, *for_the_test(words, server))
@@ -287,7 +298,7 @@ def test_tables_that_only_one_side_has_are_named(
     words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
     done = run_command(capsys, *words, "--json")
     document = json.loads(done.out)
-    assert (done.code, [one["table"] for one in document["tables"]]) == (0, ["ods.orders"])
+    assert (done.code, [table["table"] for table in document["tables"]]) == (0, ["ods.orders"])
     [left_out] = document["not_compared"]
     assert (left_out["table"], "no table shop.gone" in left_out["reason"]) == ("ods.branches", True)
     assert document["only_in_source"] == ["shop.branches", "shop.coupons"]
@@ -362,7 +373,9 @@ def test_the_result_is_a_file_for_the_textfile_collector(
 
 def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
     others = {"orders=public.orders": "orders=shop.orders"}
-    return [server.url if one.startswith("postgresql:") else others.get(one, one) for one in words]
+    return [
+        server.url if word.startswith("postgresql:") else others.get(word, word) for word in words
+    ]
 
 
 def test_a_difference_waits_for_the_stream(

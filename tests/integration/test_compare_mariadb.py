@@ -70,7 +70,7 @@ def same(source: str, lake: str, values: Sequence[Any]) -> Typed:
 def doubles() -> list[float]:
     dice = random.Random(7)
     powers = [2.0**exponent for exponent in range(-1074, 1024, 3)]
-    near = [neighbour for one in powers for neighbour in (math.nextafter(one, 0), -one)]
+    near = [neighbour for power in powers for neighbour in (math.nextafter(power, 0), -power)]
     made = [struct.unpack(">d", dice.randbytes(8))[0] for _ in range(500)]
     finite = [value for value in made if math.isfinite(value)]
     return [0.0, -0.0, 0.1, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, *near, *finite]
@@ -136,7 +136,7 @@ def typed() -> Iterator[Typed]:
     yield Typed("decimal(20,4)", "DECIMAL(24, 6)", [(Decimal("1.5"), Decimal("1.500000"))])
     yield Typed("decimal(8,2) unsigned zerofill", "STRING", [(Decimal("1.5"), "1.50")])
     yield Typed("decimal(12,3)", "DOUBLE", [(Decimal("0.1"), 0.1), (Decimal("-7"), -7.0)])
-    yield same("date", "DATE", [one.date() for one in moments(100, 9999)])
+    yield same("date", "DATE", [timestamp.date() for timestamp in moments(100, 9999)])
     yield Typed("date", "DATE", [("0000-00-00", None), ("2026-00-01", None)])
     yield Typed("date NOT NULL", "DATE", [("0000-00-00", date(1970, 1, 1))])
     exact = moments(1000, 9999)
@@ -251,7 +251,7 @@ class Lake:
             "CREATE TABLE shop.unread (id int PRIMARY KEY)",
         )
         orders = [order(number) for number in range(1, ROWS + 1)]
-        rows = [(one["id"] % 2**64, *list(one.values())[1:], None) for one in orders]
+        rows = [(order["id"] % 2**64, *list(order.values())[1:], None) for order in orders]
         insert(server, "shop.orders", rows)
         odd = [named(number) for number in range(1, ROWS + 1)]
         insert(server, "shop.`odd %%s`", [tuple(one.values()) for one in odd])
@@ -284,7 +284,7 @@ def compared(
 
 def test_equal_tables_are_equal(lake: Lake, server: MariaDbServer, capsys: Capture) -> None:
     document = compared(capsys, lake, server, code=0)
-    results = {one["table"]: one for one in document["tables"]}
+    results = {table["table"]: table for table in document["tables"]}
     assert {name: (one["rows"], one["compared_by"]) for name, one in results.items()} == {
         "ods.orders": (ROWS, "key-ranges"),
         "ods.odd": (ROWS, "key-hashes"),
@@ -301,16 +301,19 @@ def test_a_changed_a_deleted_and_an_added_row_are_found_by_key(
     lake.odd.write([named(5) | {"note": None}, named(7) | {"region": "A"}])
     lake.odd.delete([named(11)])
     document = compared(capsys, lake, server, "--repair-hint", code=1)
-    results = {one["table"]: one for one in document["tables"]}
-    assert {(one["kind"], one["key"]["id"]) for one in results["ods.orders"]["differences"]} == {
+    results = {table["table"]: table for table in document["tables"]}
+    assert {
+        (difference["kind"], difference["key"]["id"])
+        for difference in results["ods.orders"]["differences"]
+    } == {
         ("different", "51"),
         ("different", str(2**64 - 1)),
         ("extra", str(10**15)),
         ("missing", "300"),
     }
     assert {
-        (one["kind"], one["key"]["region"], one["key"]["n"])
-        for one in results["ods.odd"]["differences"]
+        (difference["kind"], difference["key"]["region"], difference["key"]["n"])
+        for difference in results["ods.odd"]["differences"]
     } == {("different", "b%", "5"), ("extra", "A", "7"), ("missing", "b%", "11")}
     [statement] = [hint for hint in document["repair_hints"] if "odd: else" in hint]
     signal = statement.partition("\n")[2]

@@ -155,7 +155,9 @@ def stream(
 
 def newest_by_id(document: Mapping[str, Any]) -> dict[str, Any]:
     [result] = document["tables"]
-    return {one["key"]["id"]: one["newest_record"] for one in result["differences"]}
+    return {
+        difference["key"]["id"]: difference["newest_record"] for difference in result["differences"]
+    }
 
 
 def test_the_newest_record_of_a_differing_key_is_named(stream: Stream, capsys: Capture) -> None:
@@ -194,7 +196,9 @@ def test_the_newest_record_of_a_differing_key_is_named(stream: Stream, capsys: C
 
 def found_by_key(done: Done) -> set[tuple[str, int]]:
     [result] = json.loads(done.out)["tables"]
-    return {(one["kind"], int(one["key"]["id"])) for one in result["differences"]}
+    return {
+        (difference["kind"], int(difference["key"]["id"])) for difference in result["differences"]
+    }
 
 
 def falsify(stream: Stream, changed: int, deleted: int, added: int) -> set[tuple[str, int]]:

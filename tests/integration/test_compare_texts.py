@@ -88,7 +88,7 @@ def decimals(scale: int) -> list[str]:
 
 
 def listed(items: Sequence[str | None]) -> str:
-    return "ARRAY[" + ", ".join("NULL" if one is None else literal(one) for one in items) + "]"
+    return "ARRAY[" + ", ".join("NULL" if item is None else literal(item) for item in items) + "]"
 
 
 def typed() -> Iterator[Typed]:
@@ -117,22 +117,37 @@ def typed() -> Iterator[Typed]:
     yield Typed("real", "DOUBLE", [(f"'{one!r}'", one) for one in small])
     yield Typed("boolean", "BOOLEAN", [("true", True), ("false", False)])
     yield Typed("bit(1)", "BOOLEAN", [("B'1'", True), ("B'0'", False)])
-    yield Typed("numeric(20,4)", "DECIMAL(20, 4)", [(one, Decimal(one)) for one in decimals(4)])
+    yield Typed(
+        "numeric(20,4)", "DECIMAL(20, 4)", [(decimal, Decimal(decimal)) for decimal in decimals(4)]
+    )
     yield Typed(
         "numeric(20,9)",
         "DECIMAL(38, 12)",
         [(one, Decimal(one)) for one in ["1e-9", "-1e-9", "12345678901.123456789"]],
     )
     yield Typed(
-        "numeric", "STRING", [(one, one) for one in [*decimals(3), "1.500", "100", "1000", "0"]]
+        "numeric",
+        "STRING",
+        [(decimal, decimal) for decimal in [*decimals(3), "1.500", "100", "1000", "0"]],
     )
     special = ("NaN", "Infinity", "-Infinity")
     yield Typed("numeric", "STRING", [(literal(one), one) for one in special])
     yield Typed("numeric", "DOUBLE", [(literal(one), float(one)) for one in special])
-    yield Typed("date", "DATE", [(literal(str(one.date())), one.date()) for one in moments()])
+    yield Typed(
+        "date",
+        "DATE",
+        [(literal(str(timestamp.date())), timestamp.date()) for timestamp in moments()],
+    )
     for source, lake in (("timestamp", "TIMESTAMP(6)"), ("timestamptz", "TIMESTAMP_LTZ(6)")):
-        yield Typed(source, lake, [(literal(one.isoformat()), micros(one)) for one in moments()])
-    coarse = [one.replace(microsecond=one.microsecond // 1000 * 1000) for one in moments()]
+        yield Typed(
+            source,
+            lake,
+            [(literal(timestamp.isoformat()), micros(timestamp)) for timestamp in moments()],
+        )
+    coarse = [
+        timestamp.replace(microsecond=timestamp.microsecond // 1000 * 1000)
+        for timestamp in moments()
+    ]
     yield Typed(
         "timestamp(3)",
         "TIMESTAMP(3)",
@@ -150,11 +165,13 @@ def typed() -> Iterator[Typed]:
     )
     yield Typed("time", "BIGINT", [("'01:02:03.000004'", 3_723_000_004), ("'00:00'", 0)])
     for source in ("text", "varchar(20)"):
-        yield Typed(source, "STRING", [(literal(one), one) for one in texts()])
+        yield Typed(source, "STRING", [(literal(text), text) for text in texts()])
     yield Typed(
         "char(6)", "STRING", [(literal(one), one.ljust(6)) for one in ("", "a", "ab  ", "ü€")]
     )
-    yield Typed("bytea", "BYTES", [(f"'\\x{one.encode().hex()}'", one.encode()) for one in texts()])
+    yield Typed(
+        "bytea", "BYTES", [(f"'\\x{text.encode().hex()}'", text.encode()) for text in texts()]
+    )
     yield Typed(
         "uuid",
         "STRING",
@@ -173,7 +190,10 @@ def typed() -> Iterator[Typed]:
     yield Typed(
         "text[]",
         "ARRAY<STRING>",
-        [("'{}'::text[]", []), *((listed([one, None, one]), [one, None, one]) for one in texts())],
+        [
+            ("'{}'::text[]", []),
+            *((listed([text, None, text]), [text, None, text]) for text in texts()),
+        ],
     )
     yield Typed("integer[]", "ARRAY<INT>", [("'{1,NULL,-3}'", [1, None, -3]), ("'{}'", [])])
     yield Typed(

@@ -56,7 +56,7 @@ def test_the_demo_ends_with_tables_that_hold_what_the_workload_ends_in(
     document = json.loads(told.out)
     assert (told.code, document["right"], document["records"]) == (0, True, 2100), told.err
     assert document["tables"].keys() == {"shop.customers", "shop.orders"}
-    assert min(one["snapshots"] for one in document["tables"].values()) > 0
+    assert min(table["snapshots"] for table in document["tables"].values()) > 0
     assert (
         run_command(
             capsys, "truncate", tmp_path / "demo" / "warehouse", "shop.orders", "--yes"

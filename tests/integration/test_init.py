@@ -30,11 +30,11 @@ def test_formats_keys_and_types_are_found_and_the_file_is_valid(
     )
     assert done.code == 0, done.err
     document = json.loads(done.out)
-    assert {one["format"]: one["topics"] for one in document["sources"]} == {
+    assert {source["format"]: source["topics"] for source in document["sources"]} == {
         "debezium-json": [changes],
         "json": [plain],
     }
-    columns = {one["table"]: one["columns"] for one in document["tables"]}
+    columns = {table["table"]: table["columns"] for table in document["tables"]}
     assert {"id": "BIGINT NOT NULL", "v": "STRING"} in columns.values()
     assert {"at": "DOUBLE", "who": "STRING"} in columns.values()
     assert secret not in file.read_text() + done.out

@@ -56,7 +56,7 @@ def asking(broker: DevBroker, *topics: str) -> Iterator[OffsetClient]:
 def write(broker: DevBroker, topic: str, batches: int) -> None:
     """Append batches of ten records."""
     for number in range(batches):
-        produce(broker, topic, [(b"k%d" % number, b"v%d" % one) for one in range(10)])
+        produce(broker, topic, [(b"k%d" % number, b"v%d" % index) for index in range(10)])
 
 
 def positions(broker: DevBroker, *topics: str) -> dict[TopicAndPartition, tuple[int, int]]:

@@ -95,7 +95,7 @@ def _records(daemon: Daemon) -> int:
     code, body = daemon.get("/status")
     sources = json.loads(body)["sources"] if code == 200 else {}
     topics = [topic for source in sources.values() for topic in source["topics"].values()]
-    return sum(one["position"] or 0 for topic in topics for one in topic.values())
+    return sum(value["position"] or 0 for topic in topics for value in topic.values())
 
 
 def _kill_maintenance(daemon: Daemon) -> None:

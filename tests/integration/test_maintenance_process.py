@@ -67,7 +67,7 @@ def test_it_logs_at_the_level_that_the_daemon_has_by_now_and_names_the_table(
     assert "maintenance_job" not in capfd.readouterr().out
     monkeypatch.setattr(logging.getLogger(), "level", logging.DEBUG)
     child.do(JOB, NEVER, 1)
-    [line] = [one for one in capfd.readouterr().out.splitlines() if "maintenance_job" in one]
+    [line] = [line for line in capfd.readouterr().out.splitlines() if "maintenance_job" in line]
     assert {"pipeline": "shop", "table": "db.t"}.items() <= json.loads(line).items()
 
 

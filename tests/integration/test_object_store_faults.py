@@ -16,7 +16,7 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
-from tests.integration.s3_proxy import TROUBLES, FaultyProxy, Trouble, ValidationIssue
+from tests.integration.s3_proxy import TROUBLES, FaultyProxy, ProxyFault, Trouble
 from tests.support.metadata_tables import append, live_names, message, metadata_table
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
@@ -72,7 +72,7 @@ def root() -> str:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "times"), [*((one, 1) for one in TROUBLES), ("slow-down", 8), ("lost", 8)]
+    ("trouble", "times"), [*((trouble, 1) for trouble in TROUBLES), ("slow-down", 8), ("lost", 8)]
 )
 def test_a_commit_lands_once_whatever_becomes_of_its_publication(
     trouble: Trouble, times: int, io: FileIO, root: str, proxy: FaultyProxy
@@ -80,7 +80,7 @@ def test_a_commit_lands_once_whatever_becomes_of_its_publication(
     """Eight in a row are more than the library tries again by itself."""
     table = metadata_table(io, path=f"{root}/t")
     state = append(table, "me", 1, message("a")).state
-    proxy.issues.append(ValidationIssue(trouble, "PUT", "/snapshot-2", times=times))
+    proxy.faults.append(ProxyFault(trouble, "PUT", "/snapshot-2", times=times))
     done = append(table, "me", 2, message("b"), state=state)
     assert (done.status, len(proxy.struck) >= min(times, 7)) == ("committed", True)
     assert append(table, "me", 2, message("b")).status == "replayed"
@@ -95,8 +95,8 @@ def test_a_rival_wins_after_a_lost_response_and_is_built_upon(
     table = metadata_table(io, path=f"{root}/t")
     state = append(table, "me", 1, message("a")).state
     assert append(table, "rival", 1, message("r")).status == "committed"
-    proxy.issues.append(ValidationIssue("lost", "PUT", "/snapshot-3"))
-    proxy.issues.append(ValidationIssue("cut", "GET", "/snapshot-2"))
+    proxy.faults.append(ProxyFault("lost", "PUT", "/snapshot-3"))
+    proxy.faults.append(ProxyFault("cut", "GET", "/snapshot-2"))
     done = append(table, "me", 2, message("b"), state=state)
     assert (done.status, done.snapshot and done.snapshot.id) == ("committed", 3)
     assert live_names(table) == ["a", "b", "r"]
@@ -108,8 +108,8 @@ def test_a_store_that_stays_silent_leaves_the_outcome_open_and_the_files_there(
     table = metadata_table(io, path=f"{root}/t", options={"commit.max-retries": "1"})
     state = append(table, "me", 1, message("a")).state
     for kind in ("PUT", "GET", "HEAD"):
-        proxy.issues.append(ValidationIssue("conflict", kind, "/snapshot-2", times=1000))
-    proxy.issues[-1].first = 2  # the look whether someone was first
+        proxy.faults.append(ProxyFault("conflict", kind, "/snapshot-2", times=1000))
+    proxy.faults[-1].first = 2  # the check whether the file exists
     with pytest.raises(CommitUnknownError, match="whether snapshot 2 was published is not known"):
         append(table, "me", 2, message("b"), state=state)
     proxy.forget()
@@ -155,10 +155,10 @@ def test_a_large_file_goes_in_parts_and_is_whole_whatever_part_of_it_is_troubled
     io: FileIO, root: str, proxy: FaultyProxy
 ) -> None:
     content = os.urandom(LARGE)
-    proxy.issues += [
-        ValidationIssue("slow-down", "POST", "uploads="),
-        ValidationIssue("lost", "PUT", "partNumber=2"),
-        ValidationIssue("lost", "POST", "uploadId="),
+    proxy.faults += [
+        ProxyFault("slow-down", "POST", "uploads="),
+        ProxyFault("lost", "PUT", "partNumber=2"),
+        ProxyFault("lost", "POST", "uploadId="),
     ]
     with io.open_output(f"{root}/large") as stream:
         stream.write(content)
@@ -176,7 +176,7 @@ def test_a_large_file_goes_in_parts_and_is_whole_whatever_part_of_it_is_troubled
 def test_a_small_file_whose_answer_is_lost_counts_as_written(
     io: FileIO, root: str, proxy: FaultyProxy
 ) -> None:
-    proxy.issues.append(ValidationIssue("lost", "PUT", "/small"))
+    proxy.faults.append(ProxyFault("lost", "PUT", "/small"))
     with io.open_output(f"{root}/small") as stream:
         stream.write(b"rows")
     assert (len(proxy.struck), io.read_bytes(f"{root}/small")) == (1, b"rows")

@@ -75,23 +75,23 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     assert files() == before
     document = json.loads(done.out)
     assert (done.code, document["passed"]) == (0, True)
-    by_topic = {one["topic"]: one for one in document["topics"]}
+    by_topic = {topic["topic"]: topic for topic in document["topics"]}
     assert (by_topic[items]["offsets"], by_topic[items]["sampled"]) == (41, 10)
     assert (by_topic[custs]["offsets"], by_topic[custs]["sampled"]) == (3, 2)
-    by_name = {one["table"]: one for one in document["tables"]}
+    by_name = {table["table"]: table for table in document["tables"]}
     item, known = by_name[f"{DATABASE}.item"], by_name[f"{DATABASE}.cust"]
     assert (item["verdict"], item["buckets"]) == ("create", "4 fixed buckets by id")
     assert item["sources"] == ["shop:inv.item"]
     assert (item["where"], item["deleted_at"]) == ("id >= 5", "gone")
     assert 0 < item["filtered"] < 10
     assert item["rows"] == {"insert": 9 - item["filtered"], "delete": item["filtered"]}
-    assert [(one["column"], one["type"], one["key"]) for one in item["columns"]] == [
+    assert [(column["column"], column["type"], column["key"]) for column in item["columns"]] == [
         ("id", "BIGINT NOT NULL", "primary"),
         ("price", "DOUBLE", ""),
         ("gone", "TIMESTAMP(3) WITH LOCAL TIME ZONE", ""),
     ]
     assert known["verdict"] == "alter"
-    assert {one["column"]: one["change"] for one in known["columns"]} == {
+    assert {column["column"]: column["change"] for column in known["columns"]} == {
         "id": "unchanged",
         "qty": "widened from INT",
         "name": "new",

@@ -138,7 +138,7 @@ def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
         daemon.terminate()
         assert daemon.wait() == 0
     assert "secret_in_plain_text" in daemon.log.read_text()
-    told = [str(one) for one in (*collector.spans, *collector.resources)]
+    told = [str(span) for span in (*collector.spans, *collector.resources)]
     assert planted.search({"traces": "\n".join(told)}.items()) == {}
     assert planted.found_in(json.dumps(collector.headers)) == ["collector", "collector-key"]
     # What is searched for can be found: where it was put, but for the page's token, in its file.

@@ -87,7 +87,7 @@ def test_rows_of_every_serializer_are_in_their_tables(
     for table, comment in (("avro_item", "All items."), ("proto_item", None)):
         schema = json.loads((warehouse / "ods.db" / table / "schema" / "schema-0").read_text())
         assert schema.get("comment") == comment
-        assert [one.get("description") for one in schema["fields"]] == ["Number.", None]
+        assert [field.get("description") for field in schema["fields"]] == ["Number.", None]
     rows = {}
     for table in ("avro_item", "proto_item", "json_item"):
         shown = run_command(capsys, "read", warehouse, f"ods.{table}", "--format", "jsonl")

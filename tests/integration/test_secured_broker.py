@@ -53,7 +53,7 @@ Properties = Mapping[str, str]
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with secured_broker(tmp_path_factory.mktemp("secured")) as running:
         running.broker.create_topic(TOPIC)
-        produce(running.broker, TOPIC, [(None, str(one).encode()) for one in range(RECORDS)])
+        produce(running.broker, TOPIC, [(None, str(index).encode()) for index in range(RECORDS)])
         yield running
     close_consumers()
 
@@ -221,7 +221,7 @@ def test_why_there_is_no_token_is_in_the_error_and_in_the_log(
     with pytest.raises(SourceError, match="the role may not ask") as caught:
         read(one, headers=False)
     assert "the AWS role of this process" in caught.value.message
-    [record, *_] = [one for one in caplog.records if one.message == "kafka_token_failed"]
+    [record, *_] = [record for record in caplog.records if record.message == "kafka_token_failed"]
     assert "the role may not ask" in vars(record)["ctx"]["error"]
 
 

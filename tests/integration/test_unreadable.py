@@ -47,11 +47,11 @@ def test_what_is_read_with_it_goes_on(
     monkeypatch.setattr(isolated_fetch, "APART_SECONDS", 3.0)
     topics = [fresh_topic(broker, 1, LARGE) for _ in range(4)]
     for topic in topics:
-        produce(broker, topic, [(None, b"%d" % one) for one in range(10)])
+        produce(broker, topic, [(None, b"%d" % index) for index in range(10)])
     produce(broker, topics[2], [(None, b"x" * (4 << 20)), (None, b"y")], config=PRODUCER)
     source = source_of(broker, *topics)
     source = replace(source, properties={**source.properties, **SMALL})
-    ranges = [OffsetRange("src", one, 0, 0, 12 if one == topics[2] else 10) for one in topics]
+    ranges = [OffsetRange("src", topic, 0, 0, 12 if topic == topics[2] else 10) for topic in topics]
     unreadable: list[Unreadable] = []
     found: dict[str, list[int]] = {topic: [] for topic in topics}
     for chunk in fetch_readable(source, ranges, BOUNDS, unreadable.append):

@@ -42,7 +42,7 @@ def verify(folder: Path, config: Path, *arguments: str) -> tuple[int, dict[str, 
 
 
 def codes(document: dict[str, Any]) -> set[tuple[str, str]]:
-    return {(one["code"], one["where"]) for one in document["findings"]}
+    return {(finding["code"], finding["where"]) for finding in document["findings"]}
 
 
 def test_offsets_and_rows_are_compared_with_a_real_log(
@@ -61,10 +61,10 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     code, sound = verify(tmp_path, config, "--recount")
     assert (code, sound["findings"]) == (0, [])
     assert len(sound["logs"]) == 2 * PARTITIONS
-    assert {one["compared_by"] for one in sound["logs"]} == {"record"}
-    counted = {one["table"]: one for one in sound["recounts"]}
-    assert sum(one["records_read"] for one in counted.values()) >= EVENTS
-    assert all(one["rows_by_log"] == one["rows_found"] > 0 for one in counted.values())
+    assert {log["compared_by"] for log in sound["logs"]} == {"record"}
+    counted = {recount["table"]: recount for recount in sound["recounts"]}
+    assert sum(value["records_read"] for value in counted.values()) >= EVENTS
+    assert all(value["rows_by_log"] == value["rows_found"] > 0 for value in counted.values())
 
     name = f"{DATABASE}.entry"
     assert ingestd("truncate", tmp_path / "warehouse", name, "--yes").returncode == 0

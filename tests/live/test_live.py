@@ -194,7 +194,7 @@ def test_after_the_last_event_the_tables_equal_the_database(
         load = live_load.Load(running.database, SEED)
         moving: dict[str, Any] = {}
         change_it_all(running, load, lambda: moving.update(compared(capsys, running, *MOVING)))
-        assert [one["differences"] for one in moving["tables"]] == [[]]
+        assert [table["differences"] for table in moving["tables"]] == [[]]
         assert load.surprises == []
         running.settle()
         with running.database.connect() as client:
@@ -202,7 +202,7 @@ def test_after_the_last_event_the_tables_equal_the_database(
         repeats = sent_again(running.broker, TOPICS + "journal")
         still = compared(capsys, running, "--as-of", "latest")
     assert still["not_compared"] == NOT_COMPARED
-    assert [one["differences"] for one in still["tables"]] == [[]] * (len(tables) - 1)
+    assert [table["differences"] for table in still["tables"]] == [[]] * (len(tables) - 1)
     print(load.outcomes, "sent again:", repeats.total())
     warehouse = tmp_path / "warehouse"
     problems = []

@@ -181,4 +181,6 @@ def check_falsified_rows(live: Live, server: Any, folder: Path, capsys: Capture)
     for number in range(3):
         expected |= falsify(folder, live.keys, number)
         [result] = compared(capsys, folder, server.url, "accounts")
-        assert {(one["kind"], one["key"]["id"]) for one in result["differences"]} == expected
+        assert {
+            (difference["kind"], difference["key"]["id"]) for difference in result["differences"]
+        } == expected

@@ -74,7 +74,7 @@ def _schema() -> TableSchema:
 
 
 def _ranges(start: int, until: int) -> list[OffsetRange]:
-    return [OffsetRange("shop", _TOPIC, one, start, until) for one in range(_PARTITIONS)]
+    return [OffsetRange("shop", _TOPIC, index, start, until) for index in range(_PARTITIONS)]
 
 
 def _ends(end: int) -> dict[str, dict[int, int]]:
@@ -84,14 +84,16 @@ def _ends(end: int) -> dict[str, dict[int, int]]:
 def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     bad = n in {70, 301}
     counts = Counts(
-        records=Counter({TopicPartition("shop", _TOPIC, one): size for one in range(_PARTITIONS)}),
+        records=Counter(
+            {TopicPartition("shop", _TOPIC, index): size for index in range(_PARTITIONS)}
+        ),
         rejected=Counter({("decode", "invalid-json"): 1} if bad else {}),
         rows=Counter({(f"ods.{table}", 0): 2 * size for table in _TABLES}),
         files=Counter({f"ods.{table}": 2 for table in _TABLES}),
     )
     times = BatchTimes()
-    for one in range(_PARTITIONS):
-        times.reached[TopicPartition("shop", _TOPIC, one)] = (offset - 1, int((now - 2) * 1000))
+    for index in range(_PARTITIONS):
+        times.reached[TopicPartition("shop", _TOPIC, index)] = (offset - 1, int((now - 2) * 1000))
     for table in _TABLES:
         times.note_event(f"ods.{table}", int((now - 2) * 1000))
     sample = RejectedSample(

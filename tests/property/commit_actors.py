@@ -135,9 +135,9 @@ class World:
         newest = latest_snapshot(self.io, self.table.paths)
         assert newest == snapshots[-1]
         made = Counter(
-            (one.commit_user, one.commit_identifier)
-            for one in snapshots
-            if one.commit_identifier != BATCH_COMMIT_IDENTIFIER
+            (snapshot.commit_user, snapshot.commit_identifier)
+            for snapshot in snapshots
+            if snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER
         )
         assert all(count == 1 for count in made.values()), made
         for before, after in itertools.pairwise(snapshots):

@@ -80,8 +80,8 @@ def mixed(draw: st.DrawFn, name: str, size: int, first: int, irregular: int) -> 
     style = draw(st.integers(0, STYLES - 1))
     of_format = _OTHERS_OF_DEBEZIUM if name == _DEBEZIUM else _OTHERS.get(name, [])
     values: list[bytes | None] = []
-    for place in range(size):
-        document = document_of(name, draw(changes(names)), first + place, style)
+    for index in range(size):
+        document = document_of(name, draw(changes(names)), first + index, style)
         if not irregular or draw(st.integers(1, irregular)) > 1:
             table = draw(st.sampled_from(_TABLES[: None if irregular else -1]))
             values.append(of_table(text(document), table))

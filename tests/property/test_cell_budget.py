@@ -29,7 +29,7 @@ def nested_types(draw: st.DrawFn, depth: int = 2) -> DataType:
         return DataType("MAP", key=DataType("STRING"), value=draw(nested_types(depth=depth - 1)))
     width = draw(st.sampled_from([1, 2, 400]))
     inner = draw(nested_types(depth=depth - 1))
-    fields = [DataField(one, f"f{one}", inner if one == 0 else INT) for one in range(width)]
+    fields = [DataField(index, f"f{index}", inner if index == 0 else INT) for index in range(width)]
     return DataType("ROW", fields=tuple(fields))
 
 
@@ -40,7 +40,7 @@ def value_of(draw: st.DrawFn, kind: DataType) -> tuple[Any, int]:
         inner, cells = value_of(draw, kind.element or kind.value or INT)
         if kind.element is not None:
             return [inner] * count, count * (1 + cells)
-        return {str(one): inner for one in range(count)}, count * (2 + cells)
+        return {str(index): inner for index in range(count)}, count * (2 + cells)
     if kind.fields:
         inner, cells = value_of(draw, kind.fields[0].type)
         if draw(st.booleans()):
@@ -73,7 +73,7 @@ def test_json_is_judged_by_the_same_rule_by_native_and_python(data: st.DataObjec
 )
 @settings(max_examples=60, deadline=None)
 def test_avro_read_together_is_judged_as_alone(width: int, messages: list[list[int]]) -> None:
-    item = record("W", [{"name": f"f{one}", "type": "null"} for one in range(width)])
+    item = record("W", [{"name": f"f{index}", "type": "null"} for index in range(width)])
     inner = {"type": "array", "items": item}
     registry = Registered()
     schema = record("Item", [ID, {"name": "x", "type": {"type": "array", "items": inner}}])

@@ -85,17 +85,17 @@ def batch_rows(batch: ChangeBatch) -> list[Any]:
 def sources(stream: list[Change], lacking: frozenset[str], *, keyed: bool, before: bool) -> Any:
     """What each source of changes makes of them; rows lack some columns, keys none."""
     registry = Registered()
-    fields = [one for one in SCHEMA if one["name"] not in lacking]
+    fields = [field for field in SCHEMA if field["name"] not in lacking]
     events = [
         event(kind, without(after, lacking), without(old, lacking))
         for kind, after, old, _ in stream
     ]
     keys = [key for *_, key in stream]
-    texts = [json.dumps(one).encode() for one in events]
-    key_texts = [json.dumps(one).encode() for one in keys]
+    texts = [json.dumps(event).encode() for event in events]
+    key_texts = [json.dumps(key).encode() for key in keys]
     native, python = both_decoders(images=before)
     avro = load_data_format("debezium-avro", FormatSettings(schemas=registry, images=before))
-    key_schema = record("Key", [one for one in SCHEMA if one["name"] in ("id", "part")])
+    key_schema = record("Key", [field for field in SCHEMA if field["name"] in ("id", "part")])
     avro_keys = registry.avro(key_schema, *keys)
     avro_values = registry.avro(envelope(fields), *events)
 

@@ -50,7 +50,7 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
             values.append(value)
         offsets = np.arange(first, first + len(values))
         first += len(values)
-        texts = [keys % place if keys and b"%" in keys else keys for place in range(len(values))]
+        texts = [keys % index if keys and b"%" in keys else keys for index in range(len(values))]
         found.append(RecordChunk("p.inv.item", 0, offsets, offsets, [*texts], values, None))
     return found
 

@@ -41,7 +41,7 @@ def test_keys_stand_in_their_order(given_table: tuple[list[tuple[Any, ...]], pa.
     assert keys.order.tolist() == expected
     ordered = [rows[place] for place in expected]
     assert keys.first.tolist() == [
-        place == 0 or ordered[place] != ordered[place - 1] for place in range(len(rows))
+        index == 0 or ordered[index] != ordered[index - 1] for index in range(len(rows))
     ]
     unique = sorted(set(rows))
     assert is_key_sorted(table.take(keys.order[keys.first]), table.column_names)

@@ -73,15 +73,15 @@ def topics(draw: st.DrawFn) -> list[Message]:
     state: dict[int, int] = {}
     changes: list[Message] = []
     found: list[Message] = []
-    for place in range(draw(st.integers(3, 14))):
+    for index in range(draw(st.integers(3, 14))):
         key = draw(st.integers(0, 3))
         gone = key in state and draw(st.booleans())
-        changes.append(Message(key, None if gone else place, place, snapshot=False))
-        state.pop(key, None) if gone else state.update({key: place})
+        changes.append(Message(key, None if gone else index, index, snapshot=False))
+        state.pop(key, None) if gone else state.update({key: index})
         found.append(changes[-1])
         match draw(st.integers(0, 5)):
             case 0:  # a snapshot, of what there is now
-                rows = [Message(k, v, place + 1, snapshot=True) for k, v in sorted(state.items())]
+                rows = [Message(k, v, index + 1, snapshot=True) for k, v in sorted(state.items())]
                 found += rows
             case 1:  # a tail that is sent again
                 found += changes[-draw(st.integers(1, 5)) :]
@@ -140,24 +140,24 @@ def lives(draw: st.DrawFn) -> tuple[list[list[Message]], dict[int, tuple[int | N
     state: dict[int, Message] = {}
     sent: list[Message] = []
     batches: list[list[Message]] = [[]]
-    for place in range(draw(st.integers(3, 16))):
+    for index in range(draw(st.integers(3, 16))):
         key = draw(st.integers(0, 2))
         old = state.get(key)
         match draw(st.integers(0, 3)) if old else 0:
             case 0 | 1:
-                one = Message(key, place, place, snapshot=False, note=f"n{place}")
+                one = Message(key, index, index, snapshot=False, note=f"n{index}")
             case 2:
                 assert old is not None
-                one = Message(key, place, place, snapshot=False, note=old.note, leaves_out=True)
+                one = Message(key, index, index, snapshot=False, note=old.note, leaves_out=True)
             case _:
-                one = Message(key, None, place, snapshot=False)
+                one = Message(key, None, index, snapshot=False)
         state[key] = one
         if one.value is None:
             del state[key]
         again = draw(st.lists(st.sampled_from(sent), max_size=3)) if sent else []
         sent.append(one)
         if draw(st.integers(0, 4)) == 0:
-            rows = [replace(row, place=place + 1, snapshot=True) for row in state.values()]
+            rows = [replace(row, place=index + 1, snapshot=True) for row in state.values()]
             sent += [replace(row, leaves_out=False) for row in rows]
             again += sent[-len(rows) :] if rows else []
         batches[-1] += [*again, one] if draw(st.booleans()) else [one, *again]
@@ -247,5 +247,5 @@ def test_a_table_that_orders_its_rows_otherwise_costs_its_own_records_only() -> 
     [letter] = rig.run().rejected
     assert (letter.offset, letter.reason) == (1, "other-ordering")
     assert "set ordering to 'arrival'" in letter.message
-    assert [(one["id"], one["v"]) for one in rig.rows("t")] == [(1, 1)]
-    assert [(one["id"], one["v"]) for one in rig.rows("other")] == [(1, 2)]
+    assert [(row["id"], row["v"]) for row in rig.rows("t")] == [(1, 1)]
+    assert [(row["id"], row["v"]) for row in rig.rows("other")] == [(1, 2)]

@@ -67,7 +67,7 @@ def types(draw: st.DrawFn, depth: int = 3) -> Typed:
 def numbered(schema: Any, numbers: Iterator[int]) -> Any:
     """The schema with a name of its own for every named type."""
     if isinstance(schema, list):
-        return [numbered(one, numbers) for one in schema]
+        return [numbered(field, numbers) for field in schema]
     if not isinstance(schema, dict):
         return schema
     found = {key: numbered(one, numbers) for key, one in schema.items()}

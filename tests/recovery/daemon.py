@@ -168,7 +168,7 @@ class Daemon(Writer):
         self._check_topics()
         for table in sorted(rows.keys() - memory.coverage.keys()):
             self._create(table)
-        for table in sorted(rows, key=lambda one: (one != DEAD_LETTERS, one)):
+        for table in sorted(rows, key=lambda row: (row != DEAD_LETTERS, row)):
             self._commit(table, tuple(rows[table]), starts, until, [])
         for table, vector in memory.coverage.items():
             memory.coverage[table] = furthest(vector, until)

@@ -109,7 +109,7 @@ def recall(world: World, settings: Settings) -> Memory:
     """Read the tables and the claims file; StoppedError where they do not say what they should."""
     ours = (settings.pipeline, *settings.formerly)
     found, claims = _read(world, settings)
-    records = [one for one in found.values() if one]
+    records = [value for value in found.values() if value]
     memory = _common(claims, records, world.off)
     for name, table in world.warehouse_of(settings).tables.items():
         _other_pipelines(world, settings, name, table)
@@ -132,7 +132,7 @@ def recall(world: World, settings: Settings) -> Memory:
 def common_memory(world: World, settings: Settings) -> Memory:
     """What all tables and the claims file say together, without what is of each table."""
     found, claims = _read(world, settings)
-    return _common(claims, [one for one in found.values() if one], world.off)
+    return _common(claims, [value for value in found.values() if value], world.off)
 
 
 def _read(world: World, settings: Settings) -> tuple[dict[str, Progress | None], Claims | None]:

@@ -38,7 +38,9 @@ def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() ->
         for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
                 (argument,) = node.args
-                names = [one.attr for one in ast.walk(argument) if isinstance(one, ast.Attribute)]
+                names = [
+                    node.attr for node in ast.walk(argument) if isinstance(node, ast.Attribute)
+                ]
                 points = [name for name in names if name in CrashPoint.__members__]
                 assert points, f"{path.name}:{node.lineno} passes no named step"
                 places.update(points)

@@ -17,7 +17,7 @@ FIELDS = [field("id", "int64", doc="number"), field("n", "int32"), field("x", "s
 
 def comments(decoded: Decoded) -> list[Comments]:
     assert not decoded.rejected
-    return [one.comments for one in decoded.schema_changes]
+    return [schema_change.comments for schema_change in decoded.schema_changes]
 
 
 def documented(payload: bytes, doc: str | None = "all items") -> bytes:

@@ -35,7 +35,7 @@ def test_they_are_the_sequence_that_the_list_is(texts: list[bytes | None], part:
     for text in (None, b"", b"x", *texts):
         assert found.count(text) == texts.count(text)
         assert (text in found) is (text in texts)
-    assert [found[place] for place in range(-len(texts), len(texts))] == texts * 2
+    assert [found[index] for index in range(-len(texts), len(texts))] == texts * 2
 
 
 @settings(deadline=None)

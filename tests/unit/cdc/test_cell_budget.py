@@ -17,7 +17,7 @@ from tests.support.registered import event as avro_event
 
 NULLS = {"type": "array", "items": "null"}
 EMPTY = {"type": "array", "items": record("E", [{"name": "f", "type": "null"}] * 1)}
-WIDE = record("W", [{"name": f"f{one}", "type": "null"} for one in range(1000)])
+WIDE = record("W", [{"name": f"f{index}", "type": "null"} for index in range(1000)])
 FLAGGED = record("B", [{"name": "b", "type": "boolean"}, {"name": "w", "type": WIDE}])
 ID = {"name": "id", "type": "int"}
 
@@ -74,14 +74,16 @@ def test_an_avro_message_beyond_its_budget_is_rejected_alone(bomb: str, messages
     size = 5 + len(bodies[0])
     assert f"{most_cells(size):,} cells" in decoded.rejected[0].message
     assert f"{size:,} bytes" in decoded.rejected[0].message
-    assert [one for b in decoded.batches for one in b.columns["id"].to_pylist()] == [2] * messages
+    assert [value for b in decoded.batches for value in b.columns["id"].to_pylist()] == [
+        2
+    ] * messages
 
 
 @pytest.mark.parametrize("messages", [1, 20], ids=["one by one", "together"])
 def test_the_budget_is_counted_to_the_cell(messages: int) -> None:
     body = zigzag(LEAST_CELLS + CELLS_PER_BYTE * 10)  # of 5 + 1 + 3 + 1 bytes
     bodies = [zigzag(0) + body + b"\0", zigzag(0) + zigzag(most_cells(10) + 1) + b"\0"] * messages
-    assert {len(one) for one in bodies} == {5}
+    assert {len(body) for body in bodies} == {5}
     decoded = avro(NULLS, bodies)
     assert [rejected_record.offset for rejected_record in decoded.rejected] == list(
         range(1, 2 * messages, 2)
@@ -121,7 +123,7 @@ def test_an_envelope_and_a_key_beyond_their_budget_are_rejected_alone() -> None:
     ] == [(0, "key", "too-many-cells")]
 
 
-FIELDS = " ".join(f"optional string f{one} = {one};" for one in range(1, 1001))
+FIELDS = " ".join(f"optional string f{index} = {index};" for index in range(1, 1001))
 PROTO = (
     """syntax = "proto3"; message Item { int64 id = 1; repeated Wide many = 2;
     map<string, Wide> named = 3; Wide one = 4; repeated bool flags = 5; Outer outer = 6; }
@@ -154,7 +156,7 @@ def test_a_protobuf_message_beyond_its_budget_is_rejected_alone(bomb: str) -> No
 
 
 def rows_type(width: int) -> DataType:
-    fields = tuple(DataField(one, f"f{one}", DataType("INT")) for one in range(width))
+    fields = tuple(DataField(index, f"f{index}", DataType("INT")) for index in range(width))
     return DataType("ARRAY", element=DataType("ROW", fields=fields))
 
 
@@ -165,12 +167,12 @@ def rows_type(width: int) -> DataType:
 )
 def test_json_of_empty_rows_beyond_its_budget_is_rejected_alone(kind: DataType) -> None:
     small: Any = [{}] * 3 if kind.element else {"a": {}}
-    large: Any = [{}] * 2_000 if kind.element else {str(one): {} for one in range(2_000)}
+    large: Any = [{}] * 2_000 if kind.element else {str(index): {} for index in range(2_000)}
     values = [event("c", {"id": 1, "x": large}), event("c", {"id": 2, "x": small})]
     declared = {TABLE: {"x": kind}}
     found = [
-        outcome(one, [chunk(values)], declared=declared)[0]
-        for one in (*both_decoders(), in_python(load_data_format("debezium-json")))
+        outcome(decoder, [chunk(values)], declared=declared)[0]
+        for decoder in (*both_decoders(), in_python(load_data_format("debezium-json")))
     ]
     assert found[0] == found[1] == found[2]
     (rejected,) = found[0]["rejected"]  # type: ignore[misc]  # a list

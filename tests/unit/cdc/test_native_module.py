@@ -31,7 +31,7 @@ def give(monkeypatch: pytest.MonkeyPatch, found: object) -> None:
 
 
 def context(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
-    [record] = [one for one in caplog.records if one.message == "json_decoder"]
+    [record] = [record for record in caplog.records if record.message == "json_decoder"]
     fields: dict[str, Any] = record.__dict__["ctx"]
     return fields
 

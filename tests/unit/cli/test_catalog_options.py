@@ -31,7 +31,7 @@ def test_every_command_with_a_warehouse_opens_any_catalog() -> None:
     commands = {name: load_command(name) for name in COMMANDS}
     single = [one for group in commands.values() for one in _all(group)]
     names = [{option for param in one.params for option in param.opts} for one in single]
-    having = [found for found in names if "--metastore" in found]
+    having = [name for name in names if "--metastore" in name]
     assert all({"--uri", "--catalog-option"} <= found for found in having)
     warehouses = [one for one in single if any(p.name == "warehouse" for p in one.params)]
     assert len(warehouses) == len(having) > 20

@@ -30,7 +30,10 @@ def told(capture: Capture, *arguments: Any) -> Any:
 def test_a_table_is_compacted_and_told_what_came_of_it(lake: Path, capsys: Capture) -> None:
     found = told(capsys, lake, "db.t")
     assert (found["status"], found["snapshot"], found["table"]) == ("compacted", 6, "db.t")
-    rows = {(one["partition"], one["files_before"], one["rows_after"]) for one in found["buckets"]}
+    rows = {
+        (bucket["partition"], bucket["files_before"], bucket["rows_after"])
+        for bucket in found["buckets"]
+    }
     assert rows == {("p=0", 5, 1), ("p=1", 5, 5)}
     again = told(capsys, lake, "db.t")
     assert (again["status"], again["snapshot"], again["buckets"]) == ("nothing", None, [])
@@ -39,7 +42,7 @@ def test_a_table_is_compacted_and_told_what_came_of_it(lake: Path, capsys: Captu
 def test_a_dry_run_changes_nothing(lake: Path, capsys: Capture) -> None:
     found = told(capsys, lake, "db.t", "--dry-run")
     assert found["dry_run"] is True
-    assert [one["reason"] for one in found["buckets"]] == ["amplification"] * 2
+    assert [bucket["reason"] for bucket in found["buckets"]] == ["amplification"] * 2
     done = run_command(capsys, "compact", lake, "db.t", "--dry-run")
     assert "It would be: db.t: 10 files of 2 buckets compacted." in done.out
     from_table = native_table(lake / "other", [("k", "INT")], keys=["k"], options={"bucket": "1"})

@@ -53,7 +53,7 @@ LETTERS = [
 
 def with_headers(dead_letters: list[DeadLetter]) -> RecordChunk:
     """The chunk that letters came in: the record at offset 2 has headers."""
-    offsets = np.array([one.rejected.offset for one in dead_letters], np.int64)
+    offsets = np.array([dead_letter.rejected.offset for dead_letter in dead_letters], np.int64)
     headers: Any = [[("id", b"\x00\xff"), ("x", b"y")] if at == 2 else [] for at in offsets]
     nothing: list[bytes | None] = [None] * len(dead_letters)
     return RecordChunk("t", 0, offsets, offsets, nothing, nothing, headers)
@@ -126,7 +126,7 @@ def test_letters_are_listed_with_their_coordinates_the_newest_first(
 ) -> None:
     shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--topic", "u")
     listed = shown(capsys, "list", lake, "db")
-    assert (listed["total"], [one["offset"] for one in listed["dead_letters"]]) == (
+    assert (listed["total"], [dead_letter["offset"] for dead_letter in listed["dead_letters"]]) == (
         5,
         [4, 3, 2, 1, 5],
     )

@@ -65,7 +65,9 @@ def test_every_command_is_the_function_of_its_name(name: str) -> None:
     assert load_command(name).name == name
 
 
-@pytest.mark.parametrize("name", [one for one in COMMANDS if one not in {"config", "executor"}])
+@pytest.mark.parametrize(
+    "name", [command for command in COMMANDS if command not in {"config", "executor"}]
+)
 def test_every_command_speaks_json(name: str) -> None:
     """`config schema` prints nothing else, and an executor is Spark's."""
     for full, leaf in leaves(name).items():

@@ -25,7 +25,7 @@ def test_orphans_are_shown_first_and_deleted_then(tmp_path: Path, capsys: Captur
     )
     given = ("remove-orphans", tmp_path, "db.t", "--older-than", "0 ms", "--json", "--yes")
     planned = json.loads(run_command(capsys, *given, "--dry-run").out)
-    assert [one["file"] for one in planned["files"]] == [str(lost)]
+    assert [file["file"] for file in planned["files"]] == [str(lost)]
     assert (planned["bytes"], planned["dry_run"]) == (3, True)
     assert lost.exists()
     assert json.loads(run_command(capsys, *given).out)["bytes"] == 3

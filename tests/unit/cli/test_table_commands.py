@@ -36,7 +36,9 @@ def test_a_dry_run_tells_what_would_go_and_takes_nothing(warehouse: Path, capsys
     ):
         found = shown(capsys, *command, "--dry-run")
         assert (found["dry_run"], found["snapshot"]) == (True, None)
-        assert {one["partition"]: one["rows"] for one in found["partitions"]}["dt=a"] == 3
+        assert {partition["partition"]: partition["rows"] for partition in found["partitions"]}[
+            "dt=a"
+        ] == 3
     assert left(warehouse) == {"a", "b"}
     assert "Nothing is done" in run_command(capsys, *command, "--dry-run").out
 

@@ -60,7 +60,7 @@ def test_json_has_keys_values_and_origins(
     monkeypatch.setenv("INGESTD__PIPELINE__TRIGGER", "3s")
     document = json.loads(run_command(capsys, "validate", "-c", config, "--json").out)
     assert document["valid"] is True
-    settings = {one["key"]: one for one in document["settings"]}
+    settings = {setting["key"]: setting for setting in document["settings"]}
     assert settings["pipeline.trigger"] == {
         "key": "pipeline.trigger",
         "value": "3s",

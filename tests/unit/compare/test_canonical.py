@@ -27,7 +27,7 @@ def test_a_hash_is_the_first_digits_of_sha_256() -> None:
 def shown(values: list, arrow_type: pa.DataType, text: str | dict) -> list[str | None]:
     t: DataType = parse_type(text)
     texts = canonical_texts(pa.array(values, arrow_type), t).to_pylist()
-    return [shown_text(one, t) for one in texts]
+    return [shown_text(text, t) for text in texts]
 
 
 def test_canonical_texts_are_shown_as_people_read_them() -> None:

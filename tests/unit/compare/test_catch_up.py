@@ -36,7 +36,7 @@ class World:
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
-        for due in [one for one in self.events if one <= self.seconds]:
+        for due in [event for event in self.events if event <= self.seconds]:
             self.events.pop(due)(self)
 
     @property
@@ -62,7 +62,7 @@ class World:
         return {"orders": (0,), "items": (0,)}
 
     def topic_keys(self, topics: list[str]) -> dict[str, str]:
-        return {one: {"orders": "key", "items": "other"}[one] for one in topics}
+        return {topic: {"orders": "key", "items": "other"}[topic] for topic in topics}
 
     def cluster_id(self) -> str:
         return "cluster"

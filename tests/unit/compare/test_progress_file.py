@@ -48,8 +48,8 @@ def test_any_other_damage_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "progress"
     written(path)
     data = path.read_bytes()
-    for place in range(0, len(data) - 1, 7):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    for index in range(0, len(data) - 1, 7):
+        path.write_bytes(data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :])
         with pytest.raises(ConfigError, match=r"damaged|another comparison"):
             ProgressFile(path, IDENTITY)
 

@@ -58,9 +58,9 @@ class Source:
         self.pages_read += 1
         keys = self._inside(page.keys)
         return {
-            (str(one),): hash_of(cells_of(texts(one, self.table[one])))
-            for one in keys
-            if self._part(one) in parts
+            (str(key),): hash_of(cells_of(texts(key, self.table[key])))
+            for key in keys
+            if self._part(key) in parts
         }
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, SourceRow]:
@@ -173,7 +173,7 @@ def true_differences(source: Rows, lake: Rows) -> dict[int, str]:
 
 
 def found_differences(outcome: ComparisonOutcome) -> dict[int, str]:
-    return {int(one.key[0]): one.kind for one in outcome.differences}
+    return {int(difference.key[0]): difference.kind for difference in outcome.differences}
 
 
 TABLES = st.dictionaries(st.integers(-300, 300), st.sampled_from("abc"), max_size=150)

@@ -174,7 +174,7 @@ def test_a_process_that_dies_is_started_again_and_the_job_is_done_later(child: C
     eventually(lambda: len(child.jobs) == 2)
     maintenance.finish(NEVER)
     maintenance.stop()
-    results = [one["result"] for one in maintenance.document()["compactions"]]
+    results = [compaction["result"] for compaction in maintenance.document()["compactions"]]
     assert results == ["compacted", "failed"]
 
 

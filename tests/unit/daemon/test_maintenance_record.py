@@ -37,7 +37,7 @@ def test_a_compaction_is_counted_logged_and_kept(
         record.done(DONE)
     assert {name: value(name) - before[name] for name in names} == names
     assert value("ingestd_compactions_total", result="compacted") == counted + 1
-    assert [one.getMessage() for one in caplog.records] == ["table_compacted"]
+    assert [record.getMessage() for record in caplog.records] == ["table_compacted"]
     line = record.document({}, [])["compactions"][0]
     assert (line["at"], line["snapshot_id"], line["lost_buckets"]) == (123.0, 7, 1)
 
@@ -82,7 +82,7 @@ def test_what_fails_is_told_with_its_reason(
     assert value("ingestd_compactions_total", result="failed") == failed + 1
     assert value("ingestd_expiry_failures_total") == expiry + 1
     assert record.document({}, [])["compactions"][0]["message"] == "file x is damaged"
-    assert [one.getMessage() for one in caplog.records] == ["maintenance_failed"] * 2
+    assert [record.getMessage() for record in caplog.records] == ["maintenance_failed"] * 2
 
 
 def test_tables_and_waits_are_in_the_document(record: MaintenanceRecord) -> None:

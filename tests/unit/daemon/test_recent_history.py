@@ -35,7 +35,7 @@ def test_lists_are_bounded_and_newest_first() -> None:
         recent.finished(summary(number, 1, BAD), float(number))
     document = recent.document()
     newest = [str(number) for number in range(999, 949, -1)]
-    assert [one["batch_id"] for one in document["batches"]] == newest
+    assert [batch["batch_id"] for batch in document["batches"]] == newest
     assert [one["at"] for one in document["rejected"]] == [float(n) for n in range(999, 979, -1)]
     assert len(document["lags"]) == 360
 

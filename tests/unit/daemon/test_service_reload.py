@@ -162,7 +162,7 @@ def with_another_value(model: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(value, BaseModel):
             for where, one in with_another_value(value, f"{path}{name}."):
                 yield where, model.model_copy(update={name: one})
-        elif inner and all(isinstance(one, BaseModel) for one in inner.values()):
+        elif inner and all(isinstance(value, BaseModel) for value in inner.values()):
             for key, held in inner.items():
                 for where, one in with_another_value(held, f"{path}{name}.{key}."):
                     yield where, model.model_copy(update={name: {**inner, key: one}})

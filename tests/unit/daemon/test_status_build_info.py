@@ -20,7 +20,7 @@ def test_another_major_version_of_the_client_is_read_in_python(
     try:
         with caplog.at_level(logging.WARNING):
             assert build_info("1").kafka_reader == "python"
-        (record,) = [one for one in caplog.records if one.msg == "kafka_reader"]
+        (record,) = [record for record in caplog.records if record.msg == "kafka_reader"]
         assert "found 3.0.0" in vars(record)["ctx"]["reason"]
     finally:
         native_reader.native_kafka.cache_clear()

@@ -42,7 +42,7 @@ def test_a_function_that_the_client_library_lacks_rules_it_out(
     names = ["rd_kafka_new", "rd_kafka_no_such_function"]
     with caplog.at_level(logging.WARNING):
         assert found(monkeypatch, SimpleNamespace(KAFKA_FUNCTIONS=names)) is None
-    [record] = [one for one in caplog.records if one.message == "kafka_reader"]
+    [record] = [record for record in caplog.records if record.message == "kafka_reader"]
     assert "no function rd_kafka_no_such_function" in vars(record)["ctx"]["reason"]
 
 

@@ -148,8 +148,8 @@ def test_the_table_ends_as_its_source_however_partitions_lag(tmp_path: Path, see
         for _ in range(chance.randrange(1, 12)):
             source.act(chance)
         until = [
-            chance.randint(pipeline.reached[one], len(source.logs[one]))
-            for one in range(PARTITIONS)
+            chance.randint(pipeline.reached[index], len(source.logs[index]))
+            for index in range(PARTITIONS)
         ]
         pipeline.run(*until)
     pipeline.run(*map(len, source.logs))

@@ -131,7 +131,9 @@ def test_options_carry_everything_in_one_text() -> None:
     document = json.loads(
         source_options(SOURCES, {"a": 7}, StartPositions(START, EPOCHS, COVERED))[OPTION]
     )
-    assert [KafkaSource.from_document(one) for one in document["sources"]] == [*SOURCES.values()]
+    assert [KafkaSource.from_document(source) for source in document["sources"]] == [
+        *SOURCES.values()
+    ]
     assert document["max_offsets"] == {"a": 7}
     assert document["start"] == {"a": {"t": {"0": 3}}}
     assert document["epochs"] == {"a": {"t": {"0": 2}}}

@@ -155,7 +155,7 @@ def test_decimals_are_exact(kind: str) -> None:
         plain |= {"name": "D", "size": 16}
     raw = [n.to_bytes(16, "big", signed=True) for n in (unscaled, -unscaled, 0)]
     messages = registry.avro(
-        record("R", [{"name": "x", "type": plain}]), *({"x": one} for one in raw)
+        record("R", [{"name": "x", "type": plain}]), *({"x": value} for value in raw)
     )
     number = registry.add(json.dumps(record("R", [{"name": "x", "type": inner}])))
     (batch,) = decode(registry, [framed(number, message[5:]) for message in messages]).batches

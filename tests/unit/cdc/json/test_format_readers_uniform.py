@@ -161,8 +161,8 @@ def test_wrapped_rows_are_read_whole() -> None:
     fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": "string", "optional": True}]
     schema = {"type": "struct", "fields": fields}
     rows: list[bytes | None] = [
-        json.dumps({"schema": schema, "payload": {"id": place, "v": None}}).encode()
-        for place in range(3)
+        json.dumps({"schema": schema, "payload": {"id": index, "v": None}}).encode()
+        for index in range(3)
     ]
     watched = Watched("json")
     watched.same(chunk(rows), chunk(rows))

@@ -29,7 +29,7 @@ def test_odd_names_arrive(decoder: DataFormat, schema: bool) -> None:
     keys = [key(id=n) for n in range(5)]
     if schema:
         values = [wrapped(event("c", row), columns) for row in rows]
-        keys = [wrapped_key(one, columns[:1]) for one in keys]
+        keys = [wrapped_key(key, columns[:1]) for key in keys]
     assert rows_of(decoder, values, keys) == rows
     assert rows_of(decoder, values, keys) == rows
 

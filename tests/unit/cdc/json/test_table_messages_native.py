@@ -111,7 +111,7 @@ def test_an_odd_message_costs_no_more_than_its_slice(in_python: list[int]) -> No
 def test_wrappers_are_taken_off_natively(in_python: list[int]) -> None:
     def sent(*events: bytes) -> RecordChunk:
         keys = [wrapped_key(key(id=1), FIELDS[:1])] * len(events)
-        return chunk([wrapped(one, FIELDS) for one in events], keys)
+        return chunk([wrapped(event, FIELDS) for event in events], keys)
 
     usual = sent(event("c", ROW), event("d", before=ROW))
     same([usual, usual])

@@ -33,7 +33,10 @@ def table(tmp_path: Path) -> FileStoreTable:
 def test_a_table_is_shown_as_the_warehouse_has_it(table: FileStoreTable) -> None:
     details = read_details(table)
     assert [snapshot.id for snapshot in details.snapshots] == [3, 2, 1]
-    assert [(one.level, one.files, one.rows) for one in details.levels] == [(0, 1, 1), (5, 1, 2)]
+    assert [(level.level, level.files, level.rows) for level in details.levels] == [
+        (0, 1, 1),
+        (5, 1, 2),
+    ]
     assert [(number, what) for number, _, what in details.schema_changes] == [
         (1, "added w< BIGINT")
     ]

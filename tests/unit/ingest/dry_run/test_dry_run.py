@@ -66,7 +66,8 @@ def run(tmp_path: Path, catalog: Catalog) -> Run:
         )
         registry.open()
         sample = {
-            OffsetRange("s", one.topic, one.partition, 0, len(one.offsets)): [one] for one in chunks
+            OffsetRange("s", chunk.topic, chunk.partition, 0, len(chunk.offsets)): [chunk]
+            for chunk in chunks
         }
         found = run_dry(registry, sample, slots=2, now_ms=lambda: 1)
         assert sorted(tmp_path.rglob("*")) == before
@@ -133,7 +134,7 @@ def test_tables_that_would_meet_are_a_problem_of_their_target_only(run: Run) -> 
     assert "merge-shards" in found.table_problems["ods.orders"]
     assert set(found.after) == {"ods.fine"}
     assert found.rows["ods.fine", RowKind.INSERT] == 1
-    assert {str(one) for one in found.source_tables["ods.orders"]} == {
+    assert {str(order) for order in found.source_tables["ods.orders"]} == {
         "s:crm.public.orders",
         "s:shopdb.public.orders",
     }

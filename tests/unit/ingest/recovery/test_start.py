@@ -22,5 +22,5 @@ def test_the_log_has_the_topics_that_are_read_again_and_no_others(
     caplog.clear()
     caplog.set_level("INFO")
     truth.live()
-    (start,) = [one for one in caplog.records if one.message == "start_positions"]
+    (start,) = [record for record in caplog.records if record.message == "start_positions"]
     assert start.ctx["read_again"] == {"shop.orders": 1}  # type: ignore[attr-defined]

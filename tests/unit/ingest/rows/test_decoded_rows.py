@@ -54,6 +54,8 @@ def test_rejected_records_come_in_order() -> None:
 def test_every_sample_of_every_format_can_be_shown(sample: Sample) -> None:
     found = decoded(sample)
     tables = decoded_tables(found)
-    assert sum(len(one.rows) for one in tables) == sum(len(batch.offset) for batch in found.batches)
+    assert sum(len(table.rows) for table in tables) == sum(
+        len(batch.offset) for batch in found.batches
+    )
     for table in tables:
         assert all(row.values.keys() == table.types.keys() for row in table.rows)

@@ -21,7 +21,7 @@ def row(key: int, n: int, doc: str | None, kind: int = UPDATE_AFTER) -> bytes:
 
 
 def docs(rig: Rig) -> dict[int, str | None]:
-    return {one["id"]: one["doc"] for one in rig.rows("orders")}
+    return {row["id"]: row["doc"] for row in rig.rows("orders")}
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -32,7 +32,7 @@ def test_value_comes_from_the_table(slots: int) -> None:
     rig.produce(*(row(i, 1, UNAVAILABLE) for i in range(8)))
     rig.run()
     assert docs(rig) == {i: f"doc {i}" for i in range(8)}
-    assert {one["n"] for one in rig.rows("orders")} == {1}
+    assert {row["n"] for row in rig.rows("orders")} == {1}
 
 
 def test_value_comes_from_the_newest_earlier_row_of_the_batch() -> None:

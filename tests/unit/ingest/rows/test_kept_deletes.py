@@ -61,7 +61,7 @@ def test_a_delete_keeps_the_values_of_the_table_until_the_key_returns(slots: int
     assert result.counts.unknown["lake.orders"] == 0
     rig.produce(row(1, n=10, doc=None), row(2, UPDATE_AFTER, n=20, doc=UNAVAILABLE))
     rig.run()
-    found = {one["id"]: (one["n"], one["doc"], one["deleted_at"]) for one in rig.rows("orders")}
+    found = {row["id"]: (row["n"], row["doc"], row["deleted_at"]) for row in rig.rows("orders")}
     assert found[1] == (10, None, None)
     assert found[2] == (20, "doc 2", None)
     assert found[3][2] == at(8)
@@ -74,7 +74,7 @@ def test_values_come_from_earlier_rows_of_the_batch() -> None:
     rig.produce(row(1, UPDATE_AFTER, n=2, doc=UNAVAILABLE), gone(1), gone(1))
     rig.produce(row(2, n=3, doc="a"), gone(2), row(2, n=4, doc="b"), row(3, n=5), gone(3))
     rig.run()
-    assert [tuple(one.values()) for one in rig.rows("orders")] == [
+    assert [tuple(row.values()) for row in rig.rows("orders")] == [
         (1, 2, "old", at(3)),
         (2, 4, "b", None),
         (3, 5, None, at(8)),
@@ -85,7 +85,7 @@ def test_a_delete_of_a_key_that_the_table_does_not_have_changes_nothing() -> Non
     rig = rig_with()
     rig.produce(row(1, n=1), gone(2), gone(2))
     result = rig.run()
-    assert [one["id"] for one in rig.rows("orders")] == [1]
+    assert [row["id"] for row in rig.rows("orders")] == [1]
     assert result.counts.rows["lake.orders", DELETE] == 2
     assert result.counts.unknown["lake.orders"] == 0
     rig.produce(gone(3), row(3, UPDATE_AFTER, n=UNAVAILABLE))
@@ -115,7 +115,7 @@ def test_an_existing_table_gets_the_column() -> None:
     rig.settings = rig_with({"deleted_at": "gone"}).settings
     rig.produce(gone(1))
     rig.run()
-    assert [one["gone"] for one in rig.rows("orders")] == [at(2), None]
+    assert [row["gone"] for row in rig.rows("orders")] == [at(2), None]
     assert rig.tables["lake.orders"].schema.field("gone").type == DataType(
         "TIMESTAMP_LTZ", precision=3
     )
@@ -130,7 +130,7 @@ def test_no_row_is_deleted_if_the_column_may_not_be_added(on_refused: Any) -> No
     rig.settings = rig_with(evolution=policy).settings
     rig.produce(gone(1), row(2, UPDATE_AFTER, n=3))
     rig.run()
-    assert [one["n"] for one in rig.rows("orders")] == [1, 3]
+    assert [row["n"] for row in rig.rows("orders")] == [1, 3]
     assert reasons(rig) == {"refused-change"}
 
 
@@ -140,7 +140,7 @@ def test_a_key_that_an_update_replaces_is_kept_with_the_time() -> None:
     rig.run()
     rig.produce(record(Change({"id": 1}, DELETE), Change({"id": 2, "n": 1}, UPDATE_AFTER)))
     rig.run()
-    assert [(one["id"], one["n"], one["deleted_at"]) for one in rig.rows("orders")] == [
+    assert [(row["id"], row["n"], row["deleted_at"]) for row in rig.rows("orders")] == [
         (1, 1, at(1)),
         (2, 1, None),
     ]
@@ -178,7 +178,7 @@ def test_a_row_whose_partition_is_not_in_its_key_stays_in_it() -> None:
     rig.run()
     rig.produce(row(2, UPDATE_AFTER, day="tue", n=3), gone(1), gone(2), gone(3))
     rig.run()
-    assert [(one["id"], one["day"], one["n"], one["deleted_at"]) for one in rig.rows("orders")] == [
+    assert [(row["id"], row["day"], row["n"], row["deleted_at"]) for row in rig.rows("orders")] == [
         (1, "mon", 1, at(3)),
         (2, "tue", 3, at(4)),
     ]
@@ -197,7 +197,7 @@ def test_deletes_are_in_the_order_of_source_positions() -> None:
     rig.run()
     rig.produce(row(3, position=3, n=4), row(1, UPDATE_AFTER, position=6, n=5))
     rig.run()
-    assert [(one["id"], one["deleted_at"]) for one in rig.rows("orders")] == [
+    assert [(row["id"], row["deleted_at"]) for row in rig.rows("orders")] == [
         (1, at(1)),
         (2, at(3)),
     ]
@@ -248,7 +248,7 @@ def test_merge_options_have_a_meaning_or_are_refused(options: dict[str, str], fo
         assert found in letters[0]["message"]
     else:
         rows = rig.rows("orders")
-        assert [(one["id"], one["n"], one["deleted_at"] is not None) for one in rows] == found
+        assert [(row["id"], row["n"], row["deleted_at"] is not None) for row in rows] == found
         assert reasons(rig) == set()
 
 
@@ -292,5 +292,5 @@ def test_before_images_of_moved_computed_keys_are_kept_deletes() -> None:
     before, after = {"id": 1, "day": "2025-06-01"}, {"id": 1, "day": "2025-07-01"}
     rig.produce(record(Change(before, UPDATE_BEFORE), Change(after, UPDATE_AFTER)))
     rig.run()
-    found = [(one["month"], one["day"], one["deleted_at"]) for one in rig.rows("orders")]
+    found = [(row["month"], row["day"], row["deleted_at"]) for row in rig.rows("orders")]
     assert found == [("2025-06", "2025-06-01", at(1)), ("2025-07", "2025-07-01", None)]

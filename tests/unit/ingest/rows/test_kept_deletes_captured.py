@@ -110,7 +110,7 @@ def test_kept_rows_are_those_of_the_stream_without_deletes(
         monkeypatch.setattr(debezium_json, "native_module", lambda: None)
     records = captured("json")
     kept = ingest(records, keep=True)
-    never_deleted = ingest([one for one in records if not is_delete(one)], keep=False)
+    never_deleted = ingest([record for record in records if not is_delete(record)], keep=False)
     applied = ingest(records, keep=False)
     times: dict[Any, int] = {}
     for record in records:

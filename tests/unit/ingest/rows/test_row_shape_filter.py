@@ -38,7 +38,7 @@ def row(identity: int, state: str | None, kind: int = INSERT, **more: Any) -> by
 
 
 def dead_letters(rig: Rig) -> list[tuple[str, str]]:
-    return [(one["stage"], one["reason"]) for one in rig.rows("ingestd_dead_letters")]
+    return [(row["stage"], row["reason"]) for row in rig.rows("ingestd_dead_letters")]
 
 
 def test_only_rows_for_which_it_is_true_are_kept() -> None:
@@ -56,7 +56,7 @@ def test_an_update_takes_its_row_out_of_the_table_and_back_into_it() -> None:
     rig.run()
     rig.produce(row(1, "draft", UPDATE_AFTER))
     rig.run()
-    assert [found["id"] for found in rig.rows("orders")] == [2]
+    assert [row["id"] for row in rig.rows("orders")] == [2]
     rig.produce(row(1, "sent", UPDATE_AFTER), row(2, "draft", UPDATE_AFTER))
     rig.produce(row(2, "sent", UPDATE_AFTER), record(Change({"id": 2}, DELETE)))
     rig.run()
@@ -93,7 +93,7 @@ def test_rows_of_a_table_without_a_key_are_left_out(mode: Any) -> None:
     )
     result = rig.run()
     kept = {"audit": [("+I", 2), ("-U", 2)]}.get(mode, [(None, 2)])
-    found = [(one.get("row_kind"), one["id"]) for one in rig.rows("orders")]
+    found = [(row.get("row_kind"), row["id"]) for row in rig.rows("orders")]
     assert sorted(found, key=str) == kept
     assert result.counts.rows["lake.orders", DELETE] == 0
     assert result.counts.skipped["lake.orders", "filtered"] == {"latest-only": 2}.get(mode, 3)
@@ -104,7 +104,7 @@ def test_an_audit_keeps_a_delete_of_which_only_the_key_is_known() -> None:
     rig = rig_with("state <> 'draft'", primary_keys=(), keyless_table_mode="audit")
     rig.produce(row(1, "paid"), record(Change({"id": 1}, DELETE)))
     rig.run()
-    assert [one["row_kind"] for one in rig.rows("orders")] == ["+I", "-D"]
+    assert [row["row_kind"] for row in rig.rows("orders")] == ["+I", "-D"]
 
 
 MONTHLY = {
@@ -124,7 +124,7 @@ def test_a_row_whose_computed_partition_changes_leaves_its_old_one(passes: bool)
     before = {"id": 1, "state": "paid", "day": "2025-06-01"}
     rig.produce(record(Change(before, UPDATE_BEFORE), Change(after, UPDATE_AFTER)))
     rig.run()
-    found = {one["id"]: one["month"] for one in rig.rows("orders")}
+    found = {row["id"]: row["month"] for row in rig.rows("orders")}
     assert found == ({1: "2025-07", 2: "2025-06"} if passes else {2: "2025-06"})
 
 
@@ -134,14 +134,14 @@ def test_a_row_whose_partition_is_not_in_its_key_is_deleted_where_it_is() -> Non
     rig.run()
     rig.produce(row(1, "draft", UPDATE_AFTER, day="tue"))
     rig.run()
-    assert [one["id"] for one in rig.rows("orders")] == [2]
+    assert [row["id"] for row in rig.rows("orders")] == [2]
 
 
 def test_a_condition_that_cannot_be_evaluated_is_a_dead_letter() -> None:
     rig = rig_with("10 / n > 1")
     rig.produce(row(1, "a", n=0), row(2, "a", n=1), row(3, "a", n=20))
     rig.run()
-    assert [one["id"] for one in rig.rows("orders")] == [2]
+    assert [row["id"] for row in rig.rows("orders")] == [2]
     assert dead_letters(rig) == [("cast", "where")]
 
 
@@ -150,12 +150,12 @@ def test_a_failed_computed_column_matters_only_for_rows_that_pass() -> None:
     rig = rig_with("n <> 0", shape)
     rig.produce(row(1, "a", n=0), row(2, "a", n=5))
     rig.run()
-    assert [(one["id"], one["share"]) for one in rig.rows("orders")] == [(2, 2)]
+    assert [(row["id"], row["share"]) for row in rig.rows("orders")] == [(2, 2)]
     assert dead_letters(rig) == []
     rig = rig_with("coalesce(half, 9) > 1", {"computed": (*shape["computed"], HALF)})
     rig.produce(row(1, "a", n=0), row(2, "a", n=1))
     rig.run()
-    assert [one["id"] for one in rig.rows("orders")] == [2]
+    assert [row["id"] for row in rig.rows("orders")] == [2]
     assert len(dead_letters(rig)) == 1
 
 
@@ -241,17 +241,19 @@ def test_merge_options_have_a_meaning_or_are_refused(options: dict[str, str], fo
     if isinstance(found, str):
         assert rig.rows("orders") == []
         dead_letters = rig.rows("ingestd_dead_letters")
-        assert {(one["stage"], one["reason"]) for one in dead_letters} == {("schema", "row-filter")}
+        assert {(dead_letter["stage"], dead_letter["reason"]) for dead_letter in dead_letters} == {
+            ("schema", "row-filter")
+        }
         assert found in dead_letters[0]["message"]
     else:
-        assert [(one["id"], one["n"]) for one in rig.rows("orders")] == found
+        assert [(row["id"], row["n"]) for row in rig.rows("orders")] == found
 
 
 def test_a_delete_in_the_order_of_a_sequence_field() -> None:
     rig = rig_with("state <> 'draft'", options={"bucket": "1", "sequence.field": "n"})
     rig.produce(row(1, "paid", n=5), row(1, "draft", UPDATE_AFTER, n=4))
     rig.run()
-    assert [one["n"] for one in rig.rows("orders")] == [5]
+    assert [row["n"] for row in rig.rows("orders")] == [5]
     rig.produce(row(1, "draft", UPDATE_AFTER, n=6), row(1, "paid", UPDATE_AFTER, n=3))
     rig.run()
     assert rig.rows("orders") == []
@@ -286,7 +288,7 @@ def test_values_of_a_row_that_did_not_pass_are_in_no_later_row(
     rig.run()
     rig.produce(row(1, "paid", UPDATE_AFTER, n=later), row(2, "paid", n=1))
     rig.run()
-    assert [one["n"] for one in rig.rows("orders")] == [merged, 1]
+    assert [row["n"] for row in rig.rows("orders")] == [merged, 1]
 
 
 def test_a_delete_that_it_writes_has_no_values_but_the_key_and_the_order() -> None:
@@ -323,7 +325,7 @@ def test_an_audit_keeps_before_images_that_lack_a_column(where: str) -> None:
     rig.produce(row(1, "paid"), record(before, Change({"id": 1, "state": "sent"}, UPDATE_AFTER)))
     rig.produce(record(Change({"id": 1}, DELETE)))
     rig.run()
-    assert sorted(one["row_kind"] for one in rig.rows("orders")) == ["+I", "+U", "-D", "-U"]
+    assert sorted(row["row_kind"] for row in rig.rows("orders")) == ["+I", "+U", "-D", "-U"]
 
 
 def test_a_task_that_cannot_look_up_a_key_stops_and_rejects_nothing(

@@ -78,7 +78,7 @@ def test_a_changed_comment_is_one_more_schema_and_the_batch_runs_once() -> None:
         assert len(rig.fetched) == 2
     assert comments(rig) == ("all orders", {"id": None, "n": "sum"})
     assert schema(rig).id == 1
-    assert [one["id"] for one in rig.rows("orders")] == [1, 2]
+    assert [row["id"] for row in rig.rows("orders")] == [1, 2]
 
 
 def test_a_comment_of_another_engine_stays() -> None:

@@ -151,6 +151,6 @@ def test_a_truncate_of_a_table_that_was_left_out_asks_for_the_table() -> None:
     )
     result = rig.round(left_out, rig.ranges())
     assert result.runs_again
-    assert [found.table for found in result.discoveries] == [ORDERS]
+    assert [discovery.table for discovery in result.discoveries] == [ORDERS]
     [found] = rig.round(context, rig.ranges()).truncates
     assert (found.table, found.position, found.offset) == (ORDERS, 40, 1)

@@ -61,7 +61,7 @@ def test_a_new_table_belongs_to_the_source_table_with_most_rows() -> None:
         ("first", 0, "route", "table-taken"),
         ("orders", 2, "route", "table-taken"),
     ]
-    assert {str(one) for one in result.source_tables["lake.orders"]} == {"src:db.shop.orders"}
+    assert {str(order) for order in result.source_tables["lake.orders"]} == {"src:db.shop.orders"}
 
 
 def test_two_names_that_become_one_are_not_mixed() -> None:

@@ -44,7 +44,7 @@ def test_renamed_column_keeps_its_values_and_its_id() -> None:
     rig.produce(statement(30, n="m"), topic="ddl")
     rig.run()
     assert columns(rig) == {"id": 0, "m": 1}
-    assert [one["m"] for one in rig.rows("orders")] == ["a", "b", "c"]
+    assert [row["m"] for row in rig.rows("orders")] == ["a", "b", "c"]
     assert rig.tables["lake.orders"].schema.id == 1
 
 
@@ -78,7 +78,7 @@ def test_dropped_column_goes_with_older_rows_and_may_come_back_with_newer_ones()
     rig.produce(row(4, 50, n="d", x="again"))
     rig.run()
     assert columns(rig) == {"id": 0, "n": 1, "x": 3}
-    assert [one["x"] for one in rig.rows("orders", "id", "x")] == [None, None, None, "again"]
+    assert [row["x"] for row in rig.rows("orders", "id", "x")] == [None, None, None, "again"]
 
 
 def test_a_statement_that_is_read_again_does_nothing() -> None:
@@ -105,7 +105,7 @@ def test_several_statements_of_a_batch_are_one_version_in_their_order() -> None:
     rig.run()
     assert columns(rig) == {"id": 0, "k": 1}
     assert rig.tables["lake.orders"].schema.id == 1
-    assert [one["k"] for one in rig.rows("orders", "id", "k")] == ["a", "b", "c", "d"]
+    assert [row["k"] for row in rig.rows("orders", "id", "k")] == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(("away", "left"), [(None, []), ("c", ["c"])])
@@ -119,7 +119,7 @@ def test_a_name_that_one_statement_frees_is_taken_by_the_next(
     rig.produce(row(2, 20, a="gone", b="y"), row(3, 60, a="z"))
     rig.run()
     assert sorted(columns(rig)) == ["a", *left, "id"]
-    assert [one["a"] for one in rig.rows("orders", "id", "a")] == ["x", "y", "z"]
+    assert [row["a"] for row in rig.rows("orders", "id", "a")] == ["x", "y", "z"]
     assert dead_letters(rig) == []
 
 
@@ -129,7 +129,7 @@ def test_table_is_created_under_the_names_of_today() -> None:
     rig.produce(statement(30, n="m", x=None), topic="ddl")
     rig.run()
     assert list(columns(rig)) == ["id", "m"]
-    assert [one["m"] for one in rig.rows("orders")] == ["a", "b"]
+    assert [row["m"] for row in rig.rows("orders")] == ["a", "b"]
     assert COLUMN_HISTORY_OPTION in rig.tables["lake.orders"].schema.options
 
 
@@ -202,7 +202,7 @@ def test_a_statement_without_a_position_is_ordered_by_its_record() -> None:
     assert [one["v"] for one in found] == [None, None, None, "d", None]
     rig.produce(gone, row(6, -1, x="f"))
     rig.run()
-    assert [one["x"] for one in rig.rows("orders", "id", "x")] == [None] * 5 + ["f"]
+    assert [row["x"] for row in rig.rows("orders", "id", "x")] == [None] * 5 + ["f"]
 
 
 def test_a_statement_without_a_position_that_is_read_again_does_nothing() -> None:
@@ -261,7 +261,7 @@ def test_what_schemas_of_messages_say_again_and_again_is_followed_once(
     rig.run()
     assert columns(rig) == {"id": 0, "m": 1}
     assert rig.tables["lake.orders"].schema.id == 1
-    assert [one["m"] for one in rig.rows("orders")] == ["a", "b", "b", "late"]
+    assert [row["m"] for row in rig.rows("orders")] == ["a", "b", "b", "late"]
 
 
 def test_what_schemas_of_messages_say_too_late_leaves_both_columns(

@@ -101,7 +101,7 @@ def test_a_late_truncate_is_refused_where_the_log_has_not_what_it_needs(
     rig.run(table_changes=held)
     assert [row["id"] for row in rig.rows("orders")] == ([1, 2, 3, 4, 5] if kept else [3, 4, 5])
     dead_letters = rig.rows("ingestd_dead_letters", "reason", "message")
-    assert [one["reason"] for one in dead_letters] == ["refused-truncate"] * kept
+    assert [dead_letter["reason"] for dead_letter in dead_letters] == ["refused-truncate"] * kept
     for dead_letter in dead_letters:
         assert "from offset 1 on they were in orders/0 of source src" in dead_letter["message"]
         assert "begins at 2" in dead_letter["message"]

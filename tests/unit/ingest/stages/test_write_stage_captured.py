@@ -74,7 +74,7 @@ def rows_of(rig: CaptureRig, table: str) -> tuple[list[dict[str, Any]], dict[str
     found = rig.tables[f"lake.{table}"]
     fields = found.schema.fields
     rows = [json.loads(line) for line in json_lines(read_table(found), fields)]
-    return rows, {one.name: encode_type(one.type) for one in fields}
+    return rows, {field.name: encode_type(field.type) for field in fields}
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def test_a_thousand_partitions_that_feed_a_hundred_tables_fit_in_twenty_kilobyte
     chance = random.Random(7)
     end = {
         b64encode(chance.randbytes(16)).decode(): {
-            one: Position(chance.randrange(10**12), 3 if one else 4, chance.getrandbits(32))
-            for one in range(10)
+            index: Position(chance.randrange(10**12), 3 if index else 4, chance.getrandbits(32))
+            for index in range(10)
         }
         for _ in range(100)
     }

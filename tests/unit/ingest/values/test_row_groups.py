@@ -53,5 +53,5 @@ def test_places_are_those_of_a_stable_sort(pairs: list[tuple[int, int]], ordered
     rows = sorted(pairs) if ordered else pairs
     major = np.array([one for one, _ in rows], np.int64)
     minor = np.array([one for _, one in rows], np.int64)
-    wanted = sorted(range(len(rows)), key=lambda place: rows[place])
+    wanted = sorted(range(len(rows)), key=lambda index: rows[index])
     assert pair_order(major, minor).tolist() == wanted

@@ -60,7 +60,7 @@ def shown(table: FileStoreTable) -> tuple[list[int], int]:
     version = store.newest_version()
     assert version is not None
     document, rows = store.read(version), 0
-    needed = {f"v{one}.metadata.json" for one in store.versions()} | {"version-hint.text"}
+    needed = {f"v{version}.metadata.json" for version in store.versions()} | {"version-hint.text"}
     for snapshot in document["snapshots"]:
         needed.add(snapshot["manifest-list"].rpartition("/")[2])
         rows = 0
@@ -72,7 +72,7 @@ def shown(table: FileStoreTable) -> tuple[list[int], int]:
     left = set(table.io.list_names(folder)) - needed
     assert not left, "files that no document names"
     assert table.io.read_bytes(f"{folder}/version-hint.text") == str(version).encode()
-    return [one["snapshot-id"] for one in document["snapshots"]], rows
+    return [snapshot["snapshot-id"] for snapshot in document["snapshots"]], rows
 
 
 def test_without_the_option_nothing_is_written() -> None:
@@ -275,7 +275,7 @@ def test_a_damaged_document_is_replaced() -> None:
     table.io.overwrite(f"{table.path}/metadata/v2.metadata.json", b"{")
     assert update_iceberg(table)
     store = MetadataStore(table.io, f"{table.path}/metadata")
-    assert [one["snapshot-id"] for one in store.read(2)["snapshots"]] == [2]
+    assert [snapshot["snapshot-id"] for snapshot in store.read(2)["snapshots"]] == [2]
 
 
 def test_snapshots_that_expire_after_the_last_commit_leave_the_metadata() -> None:

@@ -48,15 +48,15 @@ ENTRIES = [
 def test_a_manifest_is_read_as_it_was_written(codec: str) -> None:
     data = encode_manifest(ENTRIES, FIELDS, codec, {"format-version": "2"})
     assert decode_manifest(data, "m") == ENTRIES
-    assert [one.name for one in ENTRIES] == ["f1", "f2", "f3"]
-    assert [one.is_live for one in ENTRIES] == [True, True, False]
+    assert [entry.name for entry in ENTRIES] == ["f1", "f2", "f3"]
+    assert [entry.is_live for entry in ENTRIES] == [True, True, False]
 
 
 def test_the_header_has_what_other_readers_need() -> None:
     data = encode_manifest(ENTRIES, FIELDS, "null", {"partition-spec-id": "0"})
     assert b"partition-spec-id" in data
     ids = json.loads(avro_blocks.decode_blocks(data).schema)["fields"][4]["type"]["fields"][3]
-    assert [(one["name"], one["field-id"]) for one in ids["type"]["fields"]] == [
+    assert [(field["name"], field["field-id"]) for field in ids["type"]["fields"]] == [
         ("dt", 1000), ("a_x2Db", 1001)
     ]  # fmt: skip
 

@@ -53,7 +53,7 @@ def grown(count: int, table: TableSchema, now_ms: int = 0, earliest: int = 1) ->
 
 
 def kept(document: Any) -> list[int]:
-    return [one["snapshot-id"] for one in document["snapshots"]]
+    return [snapshot["snapshot-id"] for snapshot in document["snapshots"]]
 
 
 def test_a_document_names_its_partitions_and_its_snapshot() -> None:
@@ -83,18 +83,18 @@ def test_snapshots_follow_each_other_and_say_what_they_did() -> None:
 def test_time_never_goes_back() -> None:
     document = first_document("/t", new(1, 500), [schema()], {}, 0, None)
     document = next_document(document, new(2, 400), [schema()], 1, 0)
-    assert [one["timestamp-ms"] for one in document["snapshots"]] == [500, 500]
+    assert [snapshot["timestamp-ms"] for snapshot in document["snapshots"]] == [500, 500]
 
 
 def test_a_new_schema_is_added_once() -> None:
     table = schema()
     wider = apply_changes(table, [AddColumn("w", parse_type("INT"))], 0)
     document = next_document(grown(1, table), new(2), [table, wider], 1, 0)
-    assert [one["schema-id"] for one in document["schemas"]] == [0, 1]
+    assert [schema["schema-id"] for schema in document["schemas"]] == [0, 1]
     assert (document["current-schema-id"], document["last-column-id"]) == (1, 2)
     assert document["snapshots"][1]["schema-id"] == 1
     document = next_document(document, new(3), [wider], 1, 0)
-    assert [one["schema-id"] for one in document["schemas"]] == [0, 1]
+    assert [schema["schema-id"] for schema in document["schemas"]] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_the_flags_are_those_of_spark_s_own_launcher() -> None:
         text=True,
         check=True,
     )
-    wanted = {one for one in done.stdout.split("\0") if one.startswith(("-X", "-D", "--"))}
+    wanted = {word for word in done.stdout.split("\0") if word.startswith(("-X", "-D", "--"))}
     found = jvm_command(session_settings({}))
     assert found is not None
     missing = {one for one in wanted - set(found) if not one.startswith("-Xmx")}

@@ -56,10 +56,10 @@ def test_lost_races_and_unclear_answers_share_one_budget(slept: list[float]) -> 
     # Each snapshot is refused three times without an answer, then another process makes it.
     issues = [
         issue
-        for one in range(1, 20)
+        for index in range(1, 20)
         for issue in (
-            ValidationIssue("try_write_atomic", f"/snapshot-{one}", times=3),
-            ValidationIssue("try_write_atomic", f"/snapshot-{one}", first=4, action=rival),
+            ValidationIssue("try_write_atomic", f"/snapshot-{index}", times=3),
+            ValidationIssue("try_write_atomic", f"/snapshot-{index}", first=4, action=rival),
         )
     ]
     racing = FaultyFileIO(table.io, issues)

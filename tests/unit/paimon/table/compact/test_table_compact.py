@@ -167,7 +167,7 @@ def test_the_hash_index_of_dynamic_buckets_stays(tmp_path: Path) -> None:
     assert after is not None
     assert after.index_manifest == before.index_manifest
     put(table, [row(1, "again"), row(77, "new")])
-    assert {one["k"]: one["v"] for one in rows(table) if one["p"] == 0}[1] == "again"
+    assert {row["k"]: row["v"] for row in rows(table) if row["p"] == 0}[1] == "again"
     assert verify(table) == []
 
 
@@ -191,7 +191,7 @@ def test_appends_of_others_do_not_disturb(tmp_path: Path, monkeypatch: pytest.Mo
     interrupted(monkeypatch, lambda: put(table, [row(1, "newer"), row(500, "new")]))
     result = compact_table(table, now_ms=NOW_MS)
     assert result.status == "compacted"
-    assert {one["k"]: one["v"] for one in rows(table) if one["p"] == 0}[1] == "newer"
+    assert {row["k"]: row["v"] for row in rows(table) if row["p"] == 0}[1] == "newer"
     assert verify(table) == []
 
 
@@ -209,7 +209,7 @@ def test_a_bucket_that_was_compacted_meanwhile_is_given_up(
     interrupted(monkeypatch, meanwhile)
     result = compact_table(table, now_ms=NOW_MS)
     assert result.status == "compacted"
-    assert [one.lost for one in result.buckets] == [True, False]
+    assert [bucket.lost for bucket in result.buckets] == [True, False]
     assert verify(table) == []
     assert shape(table) == {(0, 5): 8, (0, 0): 1}
 
@@ -252,7 +252,7 @@ def test_whoever_compacts_other_files_of_a_bucket_wins_too(
     interrupted(monkeypatch, deletes_in_the_top_level)
     assert compact_table(table, now_ms=NOW_MS).status in ("lost", "compacted")
     assert verify(table) == []
-    assert 7 not in {one["k"] for one in rows(table) if one["p"] == 0}
+    assert 7 not in {row["k"] for row in rows(table) if row["p"] == 0}
 
 
 def test_files_of_a_commit_of_unknown_outcome_stay(

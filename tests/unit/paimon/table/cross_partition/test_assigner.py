@@ -65,7 +65,7 @@ def test_keys_fill_bucket_after_bucket_of_each_partition_and_stay_there() -> Non
     table = _table({"dynamic-bucket.target-row-num": "2"})
     _written(table, [_row(n, "a" if n < 5 else "b") for n in range(8)])
     before = load_buckets(table)
-    per_bucket = [sum(place == [("a", b)] for place in before.values()) for b in range(3)]
+    per_bucket = [sum(value == [("a", b)] for value in before.values()) for b in range(3)]
     assert per_bucket == [2, 2, 1]
     _written(table, [_row(n, "a" if n < 5 else "b", 1) for n in range(7, -1, -1)])
     assert load_buckets(table) == before

@@ -57,9 +57,9 @@ def test_neither_too_many_nor_too_few_stay(
     end = max(snapshots_end(Window(earliest, latest), retention, NOW, times.get), earliest)
     assert latest - end + 1 >= min(least, span + 1)
     assert end - earliest <= limit
-    for one in range(earliest, end):
-        beyond_most = one <= latest - retention.num_max
-        assert beyond_most or NOW - times[one + 1] > time_ms
+    for index in range(earliest, end):
+        beyond_most = index <= latest - retention.num_max
+        assert beyond_most or NOW - times[index + 1] > time_ms
     cut_by_limit = end - earliest == limit
     if not cut_by_limit:
         assert latest - end + 1 <= retention.num_max

@@ -94,7 +94,7 @@ def test_rows_of_append_tables_keep_their_order() -> None:
     assert len(found) == 60
     for n in range(20):
         assert [row["v"] for row in found if row["id"] == n] == ["0", "1", "2"]
-    files = [one.file for one in live_files(table, load_state(table).snapshot)]
+    files = [live_file.file for live_file in live_files(table, load_state(table).snapshot)]
     assert {file.min_sequence_number for file in files} == {0}
     assert verify(table) == []
 
