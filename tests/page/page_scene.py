@@ -3,8 +3,12 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
+from ingestd.config.effective import Setting
+from ingestd.daemon.console.stored_dead_letters import StoredDeadLetters
+from ingestd.daemon.console.table_details import LevelFiles, TableDetails
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceSilentError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
@@ -12,6 +16,7 @@ from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 
 BEGIN = 1_795_000_000.0
@@ -55,10 +60,8 @@ def scene() -> Status:
             "broker and at the network policy; it is tried again until it does"
         )
     )
-    wider = replace(
-        schema, id=1, fields=(*schema.fields, DataField(3, "limit", parse_type("DECIMAL(12, 2)")))
-    )
-    status.tables_opened({"ods.account": OpenedTable(wider, _STEPS, clock.now)})
+    status.show_configuration(lambda: [Setting(*setting) for setting in _SETTINGS])
+    status.tables_opened({"ods.account": OpenedTable(_wider(), _STEPS, clock.now)})
     status.enter("running")
     status.batch_started(str(_STEPS), _ranges(offset, offset + 5000))
     status.phase("stages", 1.4)
@@ -71,6 +74,12 @@ def _schema() -> TableSchema:
     return TableSchema(
         0, tuple(DataField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(fields)), 2
     )
+
+
+def _wider() -> TableSchema:
+    schema = _schema()
+    limit = DataField(3, "limit", parse_type("DECIMAL(12, 2)"))
+    return replace(schema, id=1, fields=(*schema.fields, limit), primary_keys=("id",))
 
 
 def _ranges(start: int, until: int) -> list[OffsetRange]:
@@ -126,3 +135,65 @@ def _maintenance() -> dict[str, Any]:
         },
         "compactions": [done, {**done, "at": BEGIN + 3521, "table": "ods.entry"}],
     }
+
+
+_SETTINGS = (
+    ("compaction.mode", "background", "default"),
+    ("http.auth-file", "/run/secrets/token", "shop.yaml:31"),
+    ("pipeline.name", "shop", "shop.yaml:1"),
+    ("pipeline.trigger", "10s", "INGESTD__PIPELINE__TRIGGER"),
+    ("sources.shop.format", "debezium-json", "shop.yaml:9"),
+    ("sources.shop.kafka.bootstrap.servers", "kafka-1:9092,kafka-2:9092", "shop.yaml:11"),
+    ("sources.shop.kafka.sasl.password", "${file:/run/secrets/kafka}", "shop.yaml:14"),
+    ("sources.shop.kafka.ssl.key.password", "***", "shop.yaml:15"),
+    ("warehouse.database", "ods", "shop.yaml:5"),
+    ("warehouse.path", "s3://lake/shop", "shop.yaml:4"),
+)
+
+
+class SceneTables:
+    """What the console would read of the warehouse."""
+
+    def details(self, _: str) -> TableDetails:
+        columns = ((1, 1, 1.0), (5, 2, 60.0))
+        snapshots = tuple(
+            Snapshot(
+                id=number, schema_id=1, base_manifest_list="b", delta_manifest_list="d",
+                changelog_manifest_list=None, commit_user="ingestd-shop",
+                commit_identifier=number, commit_kind=kind,
+                time_millis=int(BEGIN + number * 10) * 1000, total_record_count=1_089_000 + number,
+                delta_record_count=delta,
+            )
+            for number, kind, delta in (
+                (361, CommitKind.APPEND, 6_544), (360, CommitKind.COMPACT, -12_310),
+                (359, CommitKind.APPEND, 5_902),
+            )
+        )  # fmt: skip
+        levels = tuple(
+            LevelFiles(level, files * 3, int(files * size * 9000), int(files * size * 1_048_576))
+            for level, files, size in columns
+        )
+        changes = ((1, BEGIN + 3600, "added limit DECIMAL(12, 2)"),)
+        return TableDetails(_wider(), changes, snapshots, levels)
+
+    def dead_letters(self, *, with_bytes: bool) -> StoredDeadLetters:
+        reasons = (
+            ("decode", "invalid-json", b'{"op": "c", "after": {"id": 17, balance'),
+            ("cast", "overflow", b'{"op": "u", "after": {"id": 9, "balance": "1e40"}}'),
+        )
+        newest = [
+            {
+                "topic": _TOPIC, "partition": n % 4, "offset": 1_287_425 - 977 * n,
+                "timestamp": datetime.fromtimestamp(BEGIN + 3020 - 400 * n, UTC),
+                "table": "ods.account", "stage": reasons[n % 2][0], "reason": reasons[n % 2][1],
+                "message": ("the message value is not JSON: unexpected end (byte 40)",
+                            "column balance: 1e40 does not fit DECIMAL(12, 2)")[n % 2],
+                "key": b'{"id": %d}' % n, "value": reasons[n % 2][2],
+            }
+            for n in range(4)
+        ]  # fmt: skip
+        counts = [((_TOPIC, stage, reason), 71 - n) for n, (stage, reason, _) in enumerate(reasons)]
+        return StoredDeadLetters(newest, counts, 141, 141, has_bytes=True)
+
+    def replay_command(self) -> str:
+        return "ingestd dlq replay s3://lake/shop ods --config /etc/ingestd/shop.yaml"

@@ -1,70 +1,94 @@
-"""The pictures of the page in docs: `python -m tests.page.pictures` takes them again.
+"""The pictures of the console in docs: `python -m tests.page.pictures` takes them again.
 
-Each carries a fingerprint of the page it shows, so that a test can tell whether it is today's.
+With a folder as argument they are written there as PNG, which more programs show.
+
+A file beside them has a fingerprint of each view, so that a test can tell whether they are today's.
 """
 
 import hashlib
+import json
+import sys
 import tempfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
-from ingestd.daemon.console.views import asset, console_page
-from ingestd.daemon.http_server import HttpServer
-from tests.page.page_scene import scene
-from tests.support.browser import picture
+from ingestd.daemon.console.table_details import DetailsReader
+from ingestd.daemon.console.views import asset
+from ingestd.daemon.http_access import HttpAccess
+from ingestd.daemon.http_server import HttpServer, dead_letters_page, page, table_page
+from ingestd.daemon.status import Status
+from tests.page.page_scene import SceneTables, scene
+from tests.support.browser import open_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PICTURES = {"page-light.png": False, "page-dark.png": True}
-WIDTH, HEIGHT = 1280, 1640
-_SIGNATURE = 8
-_KEYWORD = b"page\0"
+FOLDER = DOCS / "console"
+FINGERPRINTS = FOLDER / "fingerprints.json"
+VIEWS = {
+    "overview": "/",
+    "tables": "/tables",
+    "table": "/tables/ods.account",
+    "topics": "/topics",
+    "batches": "/batches",
+    "dead-letters": "/dead-letters",
+    "errors": "/errors",
+    "changes": "/changes",
+    "configuration": "/configuration",
+}
+LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (320, False)}
 
 
-def fingerprint() -> bytes:
-    """Of everything that a picture of the page depends on."""
-    page = (console_page("/", {}, scene().console_document(), {}) or b"") + asset("/page.css")
-    return hashlib.sha256(page).hexdigest().encode()
+def fingerprints() -> dict[str, str]:
+    """Of everything that the pictures of a view depend on."""
+    status, tables = scene(), cast("DetailsReader", SceneTables())
+    style = asset("/page.css")
+    return {
+        name: hashlib.sha256(_html(path, status, tables) + style).hexdigest()
+        for name, path in VIEWS.items()
+    }
 
 
-def chunks(png: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Kind, begin and size of the data of each chunk of a PNG."""
-    at = _SIGNATURE
-    while at < len(png):
-        size = int.from_bytes(png[at : at + 4])
-        yield png[at + 4 : at + 8], at + 8, size
-        at += size + 12
+def _html(path: str, status: Status, tables: DetailsReader) -> bytes:
+    if path == "/dead-letters":
+        return dead_letters_page(status, tables, with_bytes=True).body
+    if path.startswith("/tables/"):
+        return table_page(path.removeprefix("/tables/"), status, tables).body
+    path, _, query = path.partition("?")
+    return page(path, status, query).body
 
 
-def shown_in(png: bytes) -> bytes | None:
-    """The fingerprint of the page that a picture shows."""
-    texts = [png[at : at + size] for kind, at, size in chunks(png) if kind == b"tEXt"]
-    return next((text[len(_KEYWORD) :] for text in texts if text.startswith(_KEYWORD)), None)
-
-
-def marked(png: bytes, mark: bytes) -> bytes:
-    """The picture with a fingerprint after its header."""
-    _, at, size = next(chunks(png))
-    end = at + size + 4
-    data = b"tEXt" + _KEYWORD + mark
-    chunk = (len(data) - 4).to_bytes(4) + data + zlib.crc32(data).to_bytes(4)
-    return png[:end] + chunk + png[end:]
-
-
-def take() -> None:
-    """Write all pictures."""
-    server = HttpServer("127.0.0.1:0", scene())
+@contextmanager
+def served(status: Status) -> Iterator[str]:
+    """The address of the console of a daemon, with invented tables."""
+    tables = cast("DetailsReader", SceneTables())
+    server = HttpServer("127.0.0.1:0", status, HttpAccess(), tables=tables)
     server.start()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, dark in PICTURES.items():
-                file = Path(folder) / name
-                picture(f"http://{server.address}/", Path(folder) / f"profile-{name}", file,
-                        dark=dark, width=WIDTH, height=HEIGHT)  # fmt: skip
-                (DOCS / name).write_bytes(marked(file.read_bytes(), fingerprint()))
+        yield f"http://{server.address}"
     finally:
         server.stop()
 
 
+def take(folder: Path = FOLDER, kind: str = "webp") -> None:
+    """Write all pictures, `webp` or `png`."""
+    folder.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as profile,
+        served(scene()) as address,
+        open_page(Path(profile)) as browser,
+    ):
+        for look, (width, dark) in LOOKS.items():
+            browser.show(width=width, dark=dark)
+            for name, path in VIEWS.items():
+                browser.open(address + path)
+                browser.run('document.querySelector("details")?.setAttribute("open", "")')
+                (folder / f"{name}-{look}.{kind}").write_bytes(browser.picture(kind))
+    (folder / FINGERPRINTS.name).write_text(json.dumps(fingerprints(), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    take()
+    if sys.argv[1:]:
+        take(Path(sys.argv[1]), "png")
+    else:
+        take()

@@ -1,18 +1,19 @@
-"""The page at / in a real browser: it follows without reloading, and is light or dark."""
+"""The console in a real browser: it follows without reloading, is for everybody, and small."""
 
-import struct
-import threading
-import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.http_server import HttpServer
+from ingestd.daemon.console.views import PAGE_ROWS
 from ingestd.daemon.status import Status
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.counts import Counts
-from tests.support.browser import browser, document_after, picture
+from ingestd.paimon.spec.data_types import DataField, parse_type
+from ingestd.paimon.spec.table_schema import TableSchema
+from tests.page.axe import axe_source, findings
+from tests.page.page_scene import scene
+from tests.page.pictures import LOOKS, VIEWS, served
+from tests.support.browser import Page, browser, open_page
 
 pytestmark = [
     pytest.mark.integration,
@@ -21,20 +22,18 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def status() -> Status:
-    status = Status("shop", "1.2.3", ["s"])
-    status.enter("running")
-    commit(status, "db.orders")
-    return status
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with open_page(tmp_path_factory.mktemp("browser")) as page:
+        yield page
 
 
-@pytest.fixture
-def server(status: Status) -> Iterator[HttpServer]:
-    server = HttpServer("127.0.0.1:0", status)
-    server.start()
-    yield server
-    server.stop()
+@pytest.fixture(scope="module")
+def axe() -> str:
+    source = axe_source()
+    if source is None:
+        pytest.skip("no npm on this machine")
+    return source
 
 
 def commit(status: Status, table: str) -> None:
@@ -45,45 +44,54 @@ def commit(status: Status, table: str) -> None:
     )
 
 
-def test_it_follows_without_reloading(server: HttpServer, status: Status, tmp_path: Path) -> None:
-    """The second table comes only once the page has been asked for."""
-    asked = status.document
-    seen = threading.Event()
-
-    def document_of_a_status_that_changes() -> dict[str, object]:
-        if seen.is_set():
-            commit(status, "db.customers")
-        seen.set()
-        return asked()
-
-    status.document = document_of_a_status_that_changes  # type: ignore[method-assign]  # a change between two requests
-    document = document_after(f"http://{server.address}/", tmp_path, 7)
-    assert "db.customers" in document
-    assert '<p id="live" role="status">live</p>' in document
-
-
-def brightness(png: bytes) -> float:
-    """Of the first pixel of an 8-bit PNG, 0 to 1; no filter changes the first pixel."""
-    width, _, _, kind = struct.unpack(">IIBB", png[16:26])
-    channels = {2: 3, 6: 4}[kind]
-    data = b"".join(
-        png[at + 8 : at + 8 + size] for at, size in chunks(png) if png[at + 4 : at + 8] == b"IDAT"
-    )
-    assert width > 0
-    return sum(zlib.decompress(data)[1 : 1 + channels][:3]) / 765
+def test_it_follows_without_reloading_and_works_with_the_keyboard(page: Page) -> None:
+    status = Status("shop", "1.2.3", ["s"])
+    with served(status) as address:
+        page.show()
+        page.open(f"{address}/tables")
+        assert "db.orders" not in page.run("document.body.textContent")
+        reached = []
+        for _ in range(40):
+            page.press_tab()
+            reached.append(page.run("document.activeElement.outerHTML.slice(0, 60)"))
+        assert 'class="skip"' in reached[0]
+        for part in ('href="/errors"', '<input type="search"', "<select", "<button", "/metrics"):
+            assert any(part in element for element in reached), part
+        page.run("document.activeElement.blur()")
+        commit(status, "db.orders")
+        waiting = "new Promise(done => setTimeout(() => done(document.body.textContent), 2500))"
+        text = page.run(waiting)
+        assert "db.orders" in text
+        assert "live" in text
 
 
-def chunks(png: bytes) -> Iterator[tuple[int, int]]:
-    at = 8
-    while at < len(png):
-        size = int.from_bytes(png[at : at + 4])
-        yield at, size
-        at += size + 12
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_view_is_for_everybody(page: Page, axe: str, look: str) -> None:
+    """Axe-core finds nothing against WCAG 2.2 AA, and no view is wider than its window."""
+    width, dark = LOOKS[look]
+    page.show(width=width, dark=dark)
+    with served(scene()) as address:
+        for path in VIEWS.values():
+            page.open(address + path)
+            page.run('document.querySelector("details")?.setAttribute("open", "")')
+            assert findings(page, axe) == [], path
+            assert page.run("document.documentElement.scrollWidth") <= width, path
+        page.run("document.body.append(document.createElement('select'))")
+        assert "select-name" in dict(findings(page, axe)), "it does look"
+        background = page.run("getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(255, 255, 255)") is not dark
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_it_is_light_and_dark(server: HttpServer, tmp_path: Path, dark: bool) -> None:
-    file = tmp_path / "page.png"
-    url = f"http://{server.address}/"
-    picture(url, tmp_path / "profile", file, dark=dark, width=800, height=600)
-    assert (brightness(file.read_bytes()) < 0.5) == dark
+def test_2000_tables_cost_as_much_as_100(page: Page) -> None:
+    status = Status("shop", "1", ["s"])
+    schema = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
+    status.tables_opened({f"ods.t{n:04}": OpenedTable(schema, n, 1.0) for n in range(2000)})
+    page.show()
+    with served(status) as address:
+        page.requests.clear()
+        page.bytes = 0
+        page.open(f"{address}/tables")
+        assert page.run('document.querySelectorAll("tbody tr").length') == PAGE_ROWS
+        assert page.run('document.querySelectorAll("*").length') < 1_500
+        assert len(page.requests) == 3, "the page, its style and its script"
+        assert page.bytes < 60_000

@@ -32,28 +32,27 @@ def dead_letter_view(letters: StoredDeadLetters | str, replay: str) -> str:
 def _newest(letters: StoredDeadLetters, replay: str) -> str:
     rows = (
         (
-            text(f"{letter['topic']}/{letter['partition']}@{letter['offset']}"),
+            _record(letter, replay),
             time_tag(letter["timestamp"] and letter["timestamp"].timestamp()),
             text(letter.get("table") or UNKNOWN),
             text(f"{letter['stage']}: {letter['reason']}"),
             text(redact(letter["message"])),
-            _record(letter, replay),
         )
         for letter in letters.newest
     )
-    head = ("topic/partition@offset", "time", "table", "reason", "what is wrong", "record")
+    head = ("topic/partition@offset", "time", "table", "reason", "what is wrong")
     title = f"The newest {len(letters.newest)} dead letters"
     listed = table("dead-letters", title, head, rows, "none", long=head[4:])
     return listed + ("" if letters.has_bytes else _WITHOUT_BYTES)
 
 
 def _record(letter: dict[str, Any], replay: str) -> str:
-    """Return the command that replays a record, and its key and value if they were read."""
+    """Return the coordinates of a record, which open its key and value and the command."""
     coordinates = ("--topic", letter["topic"], "--partition", letter["partition"], "--offset",
                    letter["offset"])  # fmt: skip
     command = f"{replay} {shlex.join(map(str, coordinates))}"
     parts = "".join(_bytes(name, letter[name]) for name in ("key", "value") if name in letter)
-    name = text(f"record at {letter['offset']}")
+    name = text(f"{letter['topic']}/{letter['partition']}@{letter['offset']}")
     return (
         f"<details><summary>{name}</summary>{parts}<p>Replay:</p><pre>{text(command)}</pre>"
         "</details>"

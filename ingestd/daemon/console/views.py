@@ -42,13 +42,14 @@ SPANS: Mapping[str, float] = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0, "
 """The times that the charts can show, in seconds."""
 _CHARTS = (
     ("Lag", "records"),
-    ("Largest lag of a table", "seconds"),
+    ("Freshness", "seconds"),
     ("Rate", "records a second"),
     ("Batch time", "seconds"),
 )
 _STEPS = 240
 """Maximum number of points of a chart."""
 _FEW = 10
+_NAMED = 3
 _NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 _REACHABLE = {True: "reachable", False: "not reachable", None: "not polled yet"}
 _RUNBOOK = "docs/alerts.md"
@@ -336,14 +337,13 @@ def _batches(batches: Iterable[Document]) -> str:
         rows,
         "no batch with records yet",
         numbers=head[2:4],
-        long=head[5:],
     )
 
 
 def _some(names: Sequence[str]) -> str:
     """Return names separated by commas, without those after the first few."""
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _errors(errors: Sequence[Document]) -> str:

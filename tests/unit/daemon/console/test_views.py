@@ -202,7 +202,7 @@ def test_charts_show_the_time_that_was_asked_for(span: str) -> None:
     drawn = Outline(page.decode())
     assert [one["aria-label"] for tag, one in drawn.attributes if tag == "svg"] == [
         "Lag in records: now –, from 1,000 to 1,000",
-        "Largest lag of a table in seconds: now –, from 3 to 3",
+        "Freshness in seconds: now –, from 3 to 3",
         "Rate in records a second: now 5, from 5 to 5",
         "Batch time in seconds: now –, from 1.5 to 1.5",
     ]
