@@ -126,3 +126,18 @@ def is_snapshot(mark: str | bool | None) -> bool:
     The value is a string, or a boolean in older versions of Debezium.
     """
     return mark not in ("false", False, None)
+
+
+def effective_positions(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the source position of each row, or an estimate if it has none; shape (rows,).
+
+    Rows of an incremental snapshot have no position, but are in the topic between rows that have
+    one. They get the largest position before them, or else the first position. If no row has a
+    position, all are -1.
+    """
+    known = positions[positions >= 0]
+    if len(known) in (0, len(positions)):
+        return positions
+    furthest = np.maximum.accumulate(positions)
+    neighbours = np.where(furthest >= 0, furthest, known[0])
+    return np.where(positions >= 0, positions, neighbours)

@@ -15,16 +15,21 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
+from ingestd.cdc.source_position import effective_positions
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.kept_deletes import keep_deletes, without_column
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
-from ingestd.ingest.rows.row_shape import ShapedBatch, apply_shape, without_before_images
+from ingestd.ingest.rows.row_shape import (
+    ShapedBatch,
+    apply_shape,
+    with_kinds,
+    without_before_images,
+)
 from ingestd.ingest.rows.targets import Target
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
@@ -33,7 +38,6 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.settings.context import (
-    KIND_COLUMN,
     KeylessTableMode,
     QualifiedSourceTable,
     SourceSettings,
@@ -52,7 +56,7 @@ from ingestd.paimon.merge.row_kinds import (
     kinds_of,
     retraction_refusal,
 )
-from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
@@ -63,7 +67,6 @@ _FOLLOW = EvolutionPolicy()
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
 """The errors that `shape_rows` raises if rows conflict with the settings of their table."""
 REASON = "invalid-column-name"
-_KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class ShapedRows:
     dropped rows by reason, and `rejected` are the rejected records. `batch` are the remaining rows
     in the columns of the source, or None if no row remains. `rows` are the rows of valid records,
     as in `Conformed`. If the target does not exist or lacks columns, `rows` is None, and
-    `discovery` contains these columns. `unknown_keys` is as in `ShapedBatch`.
+    `discovery` contains these columns. `unknown_keys` is as in `ShapedBatch`. If
+    `needs_before_images`, changes may have changed the primary key, which only before images show.
     """
 
     table: str | None
@@ -85,6 +89,7 @@ class ShapedRows:
     rows: pa.Table | None = None
     discovery: Discovery | None = None
     unknown_keys: int = 0
+    needs_before_images: bool = False
 
 
 def shape_rows(
@@ -102,24 +107,22 @@ def shape_rows(
     """
     table, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, table)
-    batch, skipped = _wanted_rows(target, chunk, batch, mode)
+    key = () if mode == "audit" else _key_beyond_message(target, batch)
+    moves = bool(key) and bool((batch.row_kind != RowKind.INSERT).any())
+    batch, skipped = _wanted_rows(target, chunk, batch, mode, key)
+    result = ShapedRows(target.table, target.source_table, skipped, needs_before_images=moves)
     if not len(batch.offset):
-        return ShapedRows(target.table, target.source_table, skipped)
-    reshaped = _reshaped(target, chunk, batch, source, mode)
+        return result
+    reshaped = _reshaped(target, chunk, batch, source, key)
     skipped["filtered"], shaped = reshaped.filtered, reshaped.batch
     shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
-    rejected = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
-    unknown_keys = reshaped.unknown_keys
-    result = ShapedRows(target.table, target.source_table, skipped, unknown_keys=unknown_keys)
-    if rejected:
+    result = replace(result, unknown_keys=reshaped.unknown_keys)
+    rejected: Sequence[RejectedRecord] = ()
+    if invalid and (rejected := rejected_whole(chunk, shaped.offset, invalid)):
         return replace(result, rejected=rejected)
     if mode == "audit":
-        shaped = _as_inserts(_with_kinds(shaped))
-    conformed = Conformed(None, shaped.types)
-    if table is not None:
-        schema = table.table.schema
-        soft = None if target.shape is None else target.shape.soft_deletes
-        conformed = conform(shaped, schema, settings.column_types, settings.evolution, soft)
+        shaped = _as_inserts(with_kinds(shaped))
+    conformed = _conformed(target, shaped)
     if (rows := conformed.rows) is None:
         discovery = _discovery(target, chunk, batch, shaped, conformed.beyond)
         return replace(result, batch=batch, discovery=discovery)
@@ -129,18 +132,34 @@ def shape_rows(
     return replace(result, rejected=rejected, batch=batch, rows=rows)
 
 
+def _key_beyond_message(target: Target, batch: ChangeBatch) -> tuple[str, ...]:
+    """Return the primary key columns that an update can change under the same message key."""
+    if target.context is None:
+        return ()
+    keys, known = target.context.table.schema.primary_keys, set(batch.primary_keys)
+    if (shape := target.shape) is None:
+        return tuple(name for name in keys if name not in known)
+    known |= {new for new, old in shape.aliases.items() if old in known}
+    known |= {*shape.added, *(name for name, _ in shape.settings.metadata_columns())}
+    return tuple(name for name in keys if not shape.settings.sources_of(name) <= known)
+
+
 def _wanted_rows(
-    target: Target, chunk: RecordChunk, batch: ChangeBatch, mode: KeylessTableMode | None
+    target: Target,
+    chunk: RecordChunk,
+    batch: ChangeBatch,
+    mode: KeylessTableMode | None,
+    key: Sequence[str],
 ) -> tuple[ChangeBatch, dict[str, int]]:
     """Return the rows of a batch that its target accepts, and counts of dropped rows by reason.
 
     The rows have the current column names. Before images that the target does not need are dropped
-    without a count, unless they may show a change of its key. In mode "latest-only", deletes are
-    dropped and the other rows become inserts.
+    without a count, unless they may show a change of the columns `key`. In mode "latest-only",
+    deletes are dropped and the other rows become inserts.
     """
     table, skipped = target.context, dict[str, int]()
     if table is not None:
-        if mode != "audit" and not target.key_beyond_message(batch):
+        if mode != "audit" and not key and (batch.row_kind == RowKind.UPDATE_BEFORE).any():
             batch = without_before_images(ShapedBatch(batch), table.table, ()).batch
         batch, skipped = only_new(target.source_table.source, chunk, table, batch)
         if COLUMN_HISTORY_OPTION in table.table.schema.options:
@@ -158,16 +177,16 @@ def _reshaped(
     chunk: RecordChunk,
     batch: ChangeBatch,
     source: SourceSettings,
-    mode: KeylessTableMode | None,
+    key: Sequence[str],
 ) -> ShapedBatch:
     """Return the batch with the rows and columns that its target requires."""
     shape, table = target.shape, target.context
     shaped = (
         ShapedBatch(batch) if shape is None else apply_shape(shape, batch, chunk, source, table)
     )
-    if table is None or mode == "audit":
+    if table is None or not key:
         return shaped
-    return without_before_images(shaped, table.table, target.key_beyond_message(batch))
+    return without_before_images(shaped, table.table, key)
 
 
 def _discovery(
@@ -202,26 +221,11 @@ def only_new(
     if skipped["covered"]:
         batch = batch.filter(new)
     if target.truncate_before is not None:
-        positions = effective_positions(batch)
+        positions = effective_positions(batch.position)
         newer = (positions > target.truncate_before) | (positions < 0)
         skipped["truncated"] = int(np.count_nonzero(~newer))
         batch = batch.filter(newer)
     return batch, skipped
-
-
-def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
-    """Return the source position of each row, or an estimate if it has none; shape (rows,).
-
-    Rows of an incremental snapshot have no position, but are in the topic between rows that have
-    one. They get the largest position before them, or else the first position. If no row has a
-    position, all are -1.
-    """
-    known = batch.position[batch.position >= 0]
-    if len(known) in (0, len(batch.position)):
-        return batch.position
-    furthest = np.maximum.accumulate(batch.position)
-    neighbours = np.where(furthest >= 0, furthest, known[0])
-    return np.where(batch.position >= 0, batch.position, neighbours)
 
 
 def without_invalid(
@@ -309,21 +313,6 @@ def keyless_mode(
     return None if keys else settings.keyless_table_mode
 
 
-def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
-    if KIND_COLUMN in batch.types:
-        raise SchemaConflictError(
-            f"keyless-table-mode 'audit' writes the kind of each change to '{KIND_COLUMN}', but "
-            f"{batch.source} has a column of that name; leave it out by select.exclude, or let "
-            "keyless-table-mode be latest-only"
-        )
-    column = _KINDS.take(batch.row_kind)
-    return replace(
-        batch,
-        columns=batch.columns.append_column(KIND_COLUMN, column),
-        types={**batch.types, KIND_COLUMN: DataType("STRING")},
-    )
-
-
 def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
     """Return the batch with all changes as inserts; values that the source omitted become null."""
     columns = batch.columns
@@ -349,6 +338,14 @@ class Conformed:
     rows: pa.Table | None
     beyond: Mapping[str, DataType] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
+
+
+def _conformed(target: Target, batch: ChangeBatch) -> Conformed:
+    if target.context is None:
+        return Conformed(None, batch.types)
+    schema, settings = target.context.table.schema, target.settings
+    soft = None if target.shape is None else target.shape.soft_deletes
+    return conform(batch, schema, settings.column_types, settings.evolution, soft)
 
 
 def conform(

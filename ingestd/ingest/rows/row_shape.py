@@ -33,20 +33,19 @@ from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.ingest.rows.kept_deletes import deletion_times
 from ingestd.ingest.rows.rejected_records import Failure
 from ingestd.ingest.schemas.column_aliases import renamed
-from ingestd.ingest.settings.context import (
-    SourceSettings,
-    TableContext,
-)
+from ingestd.ingest.settings.context import KIND_COLUMN, SourceSettings, TableContext
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _TEXT = DataType("STRING")
+_KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 ColumnTypes = Mapping[str, DataType]
 
 
@@ -345,6 +344,22 @@ class _Work:
             primary_keys=(*self._shape.key, *batch.primary_keys) if batch.primary_keys else (),
             unavailable={n: m for n, m in self._unavailable.items() if n not in left_out},
         )
+
+
+def with_kinds(batch: ChangeBatch) -> ChangeBatch:
+    """Add the column of row kinds. Raises SchemaConflictError if the source has such a column."""
+    if KIND_COLUMN in batch.types:
+        raise SchemaConflictError(
+            f"keyless-table-mode 'audit' writes the kind of each change to '{KIND_COLUMN}', but "
+            f"{batch.source} has a column of that name; leave it out by select.exclude, or let "
+            "keyless-table-mode be latest-only"
+        )
+    column = _KINDS.take(batch.row_kind)
+    return replace(
+        batch,
+        columns=batch.columns.append_column(KIND_COLUMN, column),
+        types={**batch.types, KIND_COLUMN: DataType("STRING")},
+    )
 
 
 def writes_before_images(table: FileStoreTable) -> bool:

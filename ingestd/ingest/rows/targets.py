@@ -58,20 +58,6 @@ class Target:
     rejection: SourceRejection | None
     key_conflict: str | None
 
-    def key_beyond_message(self, batch: ChangeBatch) -> tuple[str, ...]:
-        """Return the primary key columns that an update can change under the same message key.
-
-        The key of the row before such an update is known from its before image only.
-        """
-        if self.context is None:
-            return ()
-        keys, known = self.context.table.schema.primary_keys, set(batch.primary_keys)
-        if (shape := self.shape) is None:
-            return tuple(name for name in keys if name not in known)
-        known |= {new for new, old in shape.aliases.items() if old in known}
-        known |= {*shape.added, *(name for name, _ in shape.settings.metadata_columns())}
-        return tuple(name for name in keys if not shape.settings.sources_of(name) <= known)
-
 
 @dataclass(frozen=True, eq=False)
 class Targets:

@@ -43,7 +43,6 @@ from ingestd.kafka.isolated_fetch import fetch_readable
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.registry_http import take_figures
-from ingestd.paimon.spec.data_types import RowKind
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
 Pairs = Iterator[tuple[int, Blob]]
@@ -119,33 +118,22 @@ class _DecodeTask:
     def decode(self, source: str, chunk: RecordChunk) -> Decoded:
         """Decode a chunk into changes by source table, in the column types of their targets."""
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
-        decoded = self._decode(source, usable)
-        if source not in self._images and self._keys_may_change(source, chunk.topic, decoded):
-            self._images.add(source)
-            decoded = self._decode(source, usable)
-        return replace(decoded, rejected=[*oversized, *decoded.rejected])
-
-    def _decode(self, source: str, chunk: RecordChunk) -> Decoded:
         settings = self._context.sources[source]
         format_settings = replace(
             settings.format_settings, images=source in self._images, renames=self._renames
         )
         data_format = shared_data_format(settings.data_format, source, format_settings)
         known = TargetColumns(self._context, self._targets, source, chunk.topic)
-        return data_format.decode(chunk, known, replace(known, only_declared=True))
-
-    def _keys_may_change(self, source: str, topic: str, decoded: Decoded) -> bool:
-        """Return whether a change may concern a row whose key only its before image contains."""
-        for batch in decoded.batches:
-            target = self._targets.of(topic, QualifiedSourceTable(source, *batch.source))
-            changes = bool((batch.row_kind != RowKind.INSERT).any())
-            if changes and target is not None and target.key_beyond_message(batch):
-                return True
-        return False
+        decoded = data_format.decode(usable, known, replace(known, only_declared=True))
+        return replace(decoded, rejected=[*oversized, *decoded.rejected])
 
     def send(self, source: str, chunk: RecordChunk, decoded: Decoded) -> Pairs:
         """Yield blobs with the rows of a decoded chunk, and with its rejected records."""
         shaped = [rows for batch in decoded.batches for rows in self.shape(source, chunk, batch)]
+        if source not in self._images and any(rows.needs_before_images for rows in shaped):
+            self._images.add(source)
+            yield from self.send(source, chunk, self.decode(source, chunk))
+            return
         self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
         dead_letters = [
