@@ -228,8 +228,12 @@ class _TableWork:
         return result
 
     def _changes(self, pairing: Pairing) -> "_KeyChanges | None":
-        """Return the changes by key if rows of the source have no version but may change."""
-        if self.work.options.as_of is not None or self.work.connection.dialect is not mysql:
+        """Return the changes by key, or None for a source without changes.
+
+        A row that is absent before and after a look has no version in any database: it may have
+        been inserted and deleted, or truncated, meanwhile.
+        """
+        if self.work.options.as_of is not None:
             return None
         search = RecordSearch(self.work.settings, self.clusters, self.work.options.search_records)
         return _KeyChanges(search, self.opening, self.name, pairing)

@@ -55,7 +55,7 @@ class Watermark(Protocol):
 
 
 class KeyChanges(Protocol):
-    """The changes of a table by key, for a source whose rows have no version."""
+    """The changes of a table by key: rows may have no version, and absent ones never have."""
 
     def mark(self) -> Vector:
         """Return how far the table covers its topics."""

@@ -267,3 +267,32 @@ def test_falsified_rows_are_found_by_key_while_changes_arrive(
     done = stream.compare(capsys, "--json", "--page-rows", "9")
     assert (done.code, found_by_key(done)) == (0, set()), done.err
     assert len(arrived) > 20
+
+
+def test_a_row_that_is_inserted_and_deleted_during_every_look_is_moving(
+    stream: Stream, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source lacks the row before and after each look, and the lake has it in between."""
+    stream.fill(range(8))
+    stream.put(50, "short")
+    stream.cover()
+    stream.client.run("DELETE FROM shop.orders WHERE id = 50")
+    ask_logs, rows = catch_up.ask_logs, LakeReader.rows
+
+    def after_insertion(clusters: Any) -> Any:
+        stream.put(50, "short")
+        stream.cover()
+        return ask_logs(clusters)
+
+    def before_deletion(reader: LakeReader, keys: Any) -> Any:
+        found = rows(reader, keys)
+        assert ("50",) in found
+        stream.delete(50)
+        stream.cover()
+        return found
+
+    monkeypatch.setattr(catch_up, "ask_logs", after_insertion)
+    monkeypatch.setattr(LakeReader, "rows", before_deletion)
+    done = stream.compare(capsys, "--json")
+    [result] = json.loads(done.out)["tables"]
+    assert (done.code, result["differences"], result["moving_keys"]) == (0, [], [{"id": "50"}])
