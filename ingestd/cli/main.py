@@ -50,6 +50,9 @@ COMMANDS: Mapping[str, CommandInfo] = {
         "ingestd.cli.import_paimon_cdc", "Convert a Flink CDC job to a configuration."
     ),
     "watch": CommandInfo("ingestd.cli.watch", "Show the live status of a running daemon."),
+    "diagnose": CommandInfo(
+        "ingestd.cli.diagnose", "Write an archive about a pipeline, without secrets."
+    ),
     "read": CommandInfo("ingestd.cli.read", "Print the rows of a table, or its changes."),
     "get": CommandInfo("ingestd.cli.get", "Print the rows with given primary keys."),
     "tables": CommandInfo("ingestd.cli.tables", "List the tables of a warehouse."),

@@ -77,9 +77,19 @@ class DaemonAddress:
         Raises DaemonSilentError if the daemon does not respond with a status, ConfigError if the
         token or the certificate is refused, or one of their files cannot be read.
         """
+        return self._document(*self._get(_PATH))
+
+    def page(self, path: str) -> str:
+        """Request another page, and return its text, also of an error response.
+
+        Raises what `status` raises.
+        """
+        return self._get(path)[1].decode(errors="replace")
+
+    def _get(self, path: str) -> tuple[int, bytes]:
         connection, headers = self._connection(), self._headers()
         try:
-            connection.request("GET", self._parts.path.rstrip("/") + _PATH, headers=headers)
+            connection.request("GET", self._parts.path.rstrip("/") + path, headers=headers)
             response = connection.getresponse()
             body = response.read(_MOST_BYTES)
         except ssl.SSLCertVerificationError as error:
@@ -90,7 +100,7 @@ class DaemonAddress:
             connection.close()
         if response.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
             raise ConfigError(f"{self.url} asks for its token: give --auth-file FILE")
-        return self._document(response.status, body)
+        return response.status, body
 
     def _document(self, status: int, body: bytes) -> Document:
         try:

@@ -42,13 +42,25 @@ def resolve_references(
     return resolved, issues
 
 
+_USER_INFO = ("user-info", "user.info")
+
+
 def _register(raw: Tree, resolved: Tree) -> None:
-    """Have logs mask all secrets: values of references, and values of keys named like a secret."""
+    """Have logs mask all secrets: values of references, and values of keys named like a secret.
+
+    Of `user:password` the password is masked also alone.
+    """
     before = dict(walk(raw))
-    add_secrets(
-        value
+    secrets = {
+        path: value
         for path, value in walk(resolved)
         if value and (value != before[path] or is_secret_name(str(path[-1])))
+    }
+    add_secrets(secrets.values())
+    add_secrets(
+        value.partition(":")[2]
+        for path, value in secrets.items()
+        if str(path[-1]).endswith(_USER_INFO)
     )
 
 
