@@ -78,7 +78,7 @@ def watch(watcher: Watcher | None) -> None:
 
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
-    """Return a watcher that kills the process when it reaches a step for the `times`-th time.
+    """Return a watcher that kills this process when a step is reached for the `times`-th time.
 
     The watcher first creates the file `mark`; if the file exists already, it does not kill.
     """

@@ -81,7 +81,7 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def shown(text: object, most: int = _SHOWN) -> str:
-    """Return text from a server as one printable line of its first `most` characters.
+    """Shorten text from a server to one printable line of its first `most` characters.
 
     Of a longer text, the length is appended; of a value that is not text, only the type is
     returned.

@@ -156,7 +156,7 @@ _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, PENDING_RECORDS
 
 
 def record_set_aside(source: str, topic: str) -> None:
-    """Mark a topic as no longer read."""
+    """Mark a topic as set aside in the metrics: no longer read in this run."""
     SET_ASIDE.labels(source, topic).set(1)
 
 
@@ -167,5 +167,5 @@ def forget_set_aside() -> None:
 
 
 def record_unreadable(source: str, topic: str, partition: int) -> None:
-    """Mark a topic partition as no longer read."""
+    """Mark a topic partition as set aside in the metrics: no longer read in this run."""
     UNREADABLE.labels(source, topic, partition).set(1)

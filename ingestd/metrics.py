@@ -244,7 +244,10 @@ def record_control(records: int) -> None:
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """Count records of a topic lost before they were read; `records` may be an upper bound."""
+    """Count records of a topic that were lost before they were read.
+
+    `records` may be an upper bound.
+    """
     SOURCE_GAP.labels(source, topic).inc(records)
 
 

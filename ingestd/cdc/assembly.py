@@ -78,7 +78,7 @@ class TableChanges(Generic[ColumnT]):
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
-    """Assemble changes of a table into a batch.
+    """Build the `ChangeBatch` of a table from its changes, by the rules of this module.
 
     Raises RecordError if a change has no row, or one of `CELL_ERRORS` if a value is invalid.
     """
@@ -136,7 +136,7 @@ def _row_kinds(layout: RowLayout, unavailable: Mapping[str, Mask]) -> Kinds:
 def assemble_valid(
     size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
 ) -> tuple[ChangeBatch | None, Reasons]:
-    """Assemble the valid changes into a batch, and return it with the reasons of invalid changes.
+    """Build a batch of the valid changes; return it with the reasons of the invalid ones by index.
 
     `size` is the number of changes, and `changes_at` returns the changes at ascending indices. The
     batch is None if no change is valid.
@@ -199,11 +199,11 @@ class _RecordingImage(Generic[ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """See `Image`."""
+        """A mask (n,) of the changes that have this image."""
         return self.image.there
 
     def lacking(self, column: ColumnT) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         return self.image.lacking(column)
 
     def cells(self, column: ColumnT, wanted: Mask | None = None) -> Cells | None:
@@ -218,11 +218,11 @@ class _RecordingImage(Generic[ColumnT]):
             return None
 
     def invalid(self, column: ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """See `Image`."""
+        """Yield the (index, reason) of each value for which `cells` raises."""
         return self.image.invalid(column, wanted)
 
     def overlaid(self, over: Mask, other: Self) -> Image[ColumnT]:
-        """See `Image`."""
+        """Return these images, replaced by those of `other` where the mask is set."""
         return _RecordingImage(self.image.overlaid(over, other.image), self.bad)
 
 

@@ -64,7 +64,7 @@ class _TextsInMemory(Protocol):
 
 
 def joined(parts: Sequence[Texts]) -> Texts:
-    """Concatenate keys or values, which must all be of the same sequence type."""
+    """Concatenate sequences of keys or values, which must all be of the same sequence type."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0] if parts else []
@@ -74,14 +74,14 @@ def joined(parts: Sequence[Texts]) -> Texts:
 
 
 def picked(texts: Texts, indices: Numbers) -> Texts:
-    """Return the keys or values at these indices."""
+    """Return the message keys or values at these indices, in the same sequence type."""
     if _in_memory(texts):
         return texts.take(indices)
     return [texts[index] for index in indices.tolist()]
 
 
 def all_there(texts: Texts) -> bool:
-    """Return whether no key or value is None."""
+    """Return whether a sequence of message keys or values contains no None."""
     if _in_memory(texts):
         return None not in texts
     # `all` is much faster than a search for None.
@@ -89,12 +89,15 @@ def all_there(texts: Texts) -> bool:
 
 
 def there(texts: Texts, *, empty: bool) -> Numbers:
-    """Return the indices of keys or values that are not None and, unless `empty`, not empty."""
+    """Return the ascending indices of the message keys or values that are present.
+
+    None is absent. An empty string of bytes is absent unless `empty` is set.
+    """
     return np.flatnonzero(lengths(texts) >= (0 if empty else 1))
 
 
 def shared_head(texts: Texts, size: int) -> bytes | None:
-    """Return the first `size` bytes if they are the same in all keys or values that are not None.
+    """Return the common first `size` bytes of all message keys or values; None is skipped.
 
     Returns None if they differ, or if all are None.
     """
@@ -105,7 +108,7 @@ def shared_head(texts: Texts, size: int) -> bytes | None:
 
 
 def bytes_of(texts: Texts) -> int:
-    """Return the total length of all keys or values in bytes."""
+    """Return the total size of message keys or values in bytes; None counts as 0."""
     return int(np.maximum(lengths(texts), 0).sum())
 
 
@@ -114,7 +117,7 @@ def _in_memory(texts: object) -> TypeGuard[_TextsInMemory]:
 
 
 def lengths(texts: Texts) -> Numbers:
-    """Return the length of each key or value in bytes, -1 for None; shape (texts,)."""
+    """Return the size of each message key or value in bytes, -1 for None; shape (n,)."""
     if _in_memory(texts):
         return np.frombuffer(texts.lengths, np.int64)
     sizes = (-1 if text is None else len(text) for text in texts)
@@ -141,7 +144,7 @@ class RecordChunk:
     timestamp_types: Sequence[int] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
-        """Return the records at these indices."""
+        """Return a chunk with only the records at these indices."""
         headers, kinds = self.headers, self.timestamp_types
         return RecordChunk(
             topic=self.topic,
@@ -164,7 +167,7 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the checksum of the last record; see `record_checksum`."""
+        """Return the checksum of the last record, computed by `record_checksum`."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
 
@@ -172,7 +175,7 @@ _CHECKSUM_HEAD = Struct(">qqq")
 
 
 def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> int:
-    """Return the checksum of a record, from 1 to 2^32 - 1.
+    """Return a checksum of a record, from 1 to 2^32 - 1, by which a replaced record is detected.
 
     `timestamp` is in milliseconds since the epoch.
     """
@@ -220,7 +223,10 @@ class Comments:
 
     @classmethod
     def of(cls, table: object, columns: Iterable[tuple[str, object]]) -> "Comments":
-        """Return the comments that are texts and not blank, each with at most MAX_COMMENT."""
+        """Return comments without blank ones and values that are not text.
+
+        Each comment has at most `MAX_COMMENT` characters.
+        """
         texts = {name: comment for name, text in columns if (comment := _comment(text))}
         return cls(_comment(table), texts)
 
@@ -228,7 +234,7 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Return these comments, with those that they lack taken from `older`."""
+        """Merge with the comments of `older`: these take precedence."""
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 
@@ -308,7 +314,7 @@ class ChangeBatch:
     unavailable: Mapping[str, npt.NDArray[np.bool_]]
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "ChangeBatch":
-        """Return the rows that a mask (rows,) selects, or the batch itself if it selects all."""
+        """Return a batch of the rows in a mask (rows,), or the batch itself if all are selected."""
         if bool(mask.all()):
             return self
         return ChangeBatch(

@@ -29,10 +29,10 @@ class CellBudgetError(ValueError):
 
 
 class CellBudget:
-    """The remaining cell budget of one message, or of one JSON value in it.
+    """Counts the cells that one message, or one JSON value in it, may still have.
 
-    `size` is the size of the message or value in bytes, and `left` the number of cells that it may
-    still have; initially, None is the whole budget.
+    `size` is the size of the message or value in bytes, and `left` the number of remaining cells;
+    initially, None is the whole budget.
     """
 
     def __init__(self, size: int, left: int | None = None) -> None:

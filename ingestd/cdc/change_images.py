@@ -23,7 +23,7 @@ CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 
 
 class ImageColumn(Protocol):
-    """A column of rows; `table_type` is None as long as all its values have been null."""
+    """A column of rows; `table_type` is its Paimon type, or None while all values were null."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -38,7 +38,7 @@ _ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells (n,) of a column.
+    """The values (n,) of one column, with the omitted ones marked.
 
     `left_out` is a mask (n,) of values that the source omitted, which are null in the array. It is
     None if no value is omitted.
@@ -53,7 +53,7 @@ class Image(Protocol[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of changes that have an image."""
+        """A mask (n,) of the changes that have this image."""
         ...
 
     def lacking(self, column: _ColumnT) -> Mask:
@@ -69,7 +69,7 @@ class Image(Protocol[_ColumnT]):
         ...
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Return the index and reason of each value for which `cells` raises, if they are known."""
+        """Yield (index, reason) of each value for which `cells` raises, as far as known."""
         ...
 
     def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":
@@ -79,7 +79,7 @@ class Image(Protocol[_ColumnT]):
 
 @dataclass(frozen=True, slots=True)
 class OverlaidImage(Generic[_ColumnT]):
-    """The images of `second` where the mask `over` (n,) is set, else those of `first`."""
+    """Two sets of images combined: `second` where the mask `over` (n,) is set, else `first`."""
 
     over: Mask
     first: Image[_ColumnT]
@@ -87,30 +87,34 @@ class OverlaidImage(Generic[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """See `Image`."""
+        """A mask (n,) of the changes that have this image."""
         there: Mask = np.where(self.over, self.second.there, self.first.there)
         return there
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         first, second = self.first.lacking(column), self.second.lacking(column)
         lacking: Mask = np.where(self.over, second, first)
         return lacking
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column, each from the image that applies to its change.
+
+        Only the images in the mask `wanted` (n,) are read. Returns None if no image has the column.
+        Raises one of `CELL_ERRORS` if a value does not fit.
+        """
         above, below = self._wanted(wanted)
         first = self.first.cells(column, below)
         return choose(self.over, self.second.cells(column, above), first) if above.any() else first
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """See `Image`."""
+        """Yield the (index, reason) of each invalid value, as far as the images report them."""
         above, below = self._wanted(wanted)
         yield from self.first.invalid(column, below)
         yield from self.second.invalid(column, above)
 
     def overlaid(self, over: Mask, other: Image[_ColumnT]) -> "OverlaidImage[_ColumnT]":
-        """See `Image`."""
+        """Return these images, replaced by those of `other` where the mask `over` (n,) is set."""
         return OverlaidImage(over, self, other)
 
     def _wanted(self, wanted: Mask | None) -> tuple[Mask, Mask | None]:
@@ -125,7 +129,7 @@ class OverlaidImage(Generic[_ColumnT]):
 
 
 def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
-    """Return the cells of `first` where the mask `from_first` is set, else those of `second`.
+    """Merge two columns: the cells of `first` where the mask (n,) is set, else those of `second`.
 
     None represents a column of nulls.
     """
@@ -163,7 +167,7 @@ def take(cells: Cells, rows: Indices) -> Cells:
 
 
 def stacked(first: Cells, second: Cells) -> Cells:
-    """Return the concatenated cells of two columns."""
+    """Concatenate the cells of two columns: n of the first, then m of the second."""
     left_out = None
     if first.left_out is not None or second.left_out is not None:
         columns = [np.broadcast_to(_marks(cells), len(cells.array)) for cells in (first, second)]
@@ -172,13 +176,13 @@ def stacked(first: Cells, second: Cells) -> Cells:
 
 
 def known(cells: Cells) -> Mask:
-    """Return a mask of the cells that have a value or are marked as omitted."""
+    """Return a mask (n,) of the cells that are not null, or are null because they were omitted."""
     valid: Mask = cells.array.is_valid().to_numpy(zero_copy_only=False)
     return valid if cells.left_out is None else valid | cells.left_out
 
 
 def differ(first: Cells, second: Cells) -> Mask:
-    """Return a mask of the rows in which two columns differ.
+    """Return a mask (n,) of the rows in which two columns have different values.
 
     A null differs from every value and from another null. An omitted value is equal only to another
     omitted value.

@@ -17,9 +17,10 @@ _REGISTERED = "registered"
 
 
 class Guess(NamedTuple):
-    """The most likely format, and the number of messages that look like it (`agreeing`).
+    """The result of format detection on sampled messages.
 
-    `telling` is the number of messages that look like any format. `data_format` is None if this is
+    `data_format` is the most likely format, `agreeing` the number of messages that look like it,
+    and `telling` the number of messages that look like any format. `data_format` is None if this is
     0. `needs_registry` is whether the schemas are in a registry that was not queried.
     """
 
@@ -30,7 +31,7 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """Return the format that most message values look like.
+    """Detect the data format of sampled message values, by majority.
 
     `schemas` is required to recognise the format of binary messages. Raises SourceError if the
     registry does not respond.
@@ -53,7 +54,7 @@ def best_guess(counts: Mapping[str, int]) -> Guess:
 
 
 def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
-    """Return the format that a message looks like, or None if it could be of any format.
+    """Return the name of the format that a message looks like, or None if it fits no single one.
 
     Returns "registered" for a binary message if `schemas` is None. Raises SourceError if the
     registry does not respond.

@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 
 
 class NativeColumn(Protocol):
-    """A column of the messages as Arrow buffers.
+    """A column of the messages as Arrow buffers, as the native extension returns it.
 
     A buffer that the encoding of the column does not use is None.
     """
@@ -64,7 +64,7 @@ class NativePlan(Protocol):
 
 
 class ArrowArray(Protocol):
-    """An Arrow array: its length, its buffers and children in the order of Arrow, its nulls."""
+    """An Arrow array of the native extension: length, null count, buffers and children."""
 
     length: int
     nulls: int
@@ -113,12 +113,15 @@ class NativeModule(Protocol):
     def ProtobufReader(  # noqa: N802 - a class of the extension
         self, fields: Sequence[Spec], residual: Sequence[tuple[int, int | None]]
     ) -> NativeProtobuf:
-        """Return a reader; `residual` are the numbers and oneofs of fields that are not decoded."""
+        """Return a reader of these fields; others of a message are returned as a residual message.
+
+        `residual` has the number and the oneof (None: none) of each field that is not decoded.
+        """
         ...
 
 
 def to_arrow(native: ArrowArray, data_type: pa.DataType) -> Array:
-    """Return an array of the extension as an array of a type; the buffers are not copied."""
+    """Convert an array of the native extension to an Arrow array of a type, without copying."""
     if pa.types.is_map(data_type):
         inner: list[pa.DataType] = [pa.struct([data_type.key_field, data_type.item_field])]
     else:
@@ -148,5 +151,5 @@ def native_module() -> NativeModule | None:
 
 
 def decoder_name() -> Literal["native", "python"]:
-    """Return the name of the JSON decoder in use."""
+    """Return which JSON decoder this process uses: the native extension or Python."""
     return "python" if native_module() is None else "native"

@@ -21,6 +21,9 @@ for _operation, _kind in ROW_OPERATIONS.items():
 
 
 def kinds_of_operations(codes: npt.NDArray[np.uint8]) -> Kinds:
-    """Return the row kind of each operation (the ASCII code of c, r, u or d), or else `NO_KIND`."""
+    """Map the operations of Debezium (ASCII codes of c, r, u and d) to row kinds; shape (n,).
+
+    Any other code becomes `NO_KIND`.
+    """
     kinds: Kinds = _BY_CODE[codes]
     return kinds

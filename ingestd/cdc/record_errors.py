@@ -23,7 +23,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The stage, the code and the message of a rejection."""
+    """Why a record is rejected: the stage that failed, a stable code and a message."""
 
     stage: str
     code: str
@@ -35,7 +35,7 @@ Reasons = dict[int, Reason]
 
 
 class RecordError(ValueError):
-    """A record is rejected for `reason`."""
+    """The decoding of a record failed, and the record must be rejected for `reason`."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.message)
@@ -43,12 +43,12 @@ class RecordError(ValueError):
 
 
 def refuse(stage: str, code: str, message: str) -> RecordError:
-    """Return the error that rejects a record with this reason."""
+    """Build the RecordError that rejects a record at this stage, with this code and message."""
     return RecordError(Reason(stage, code, message))
 
 
 def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
-    """Return the rejection reason for one of `PARSE_ERRORS`.
+    """Convert an error of `PARSE_ERRORS` to a rejection reason.
 
     `document` is "message value" or "message key".
     """
@@ -74,12 +74,12 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
 
 
 def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
-    """Return the rejection reason for a message, or a part of it, that exceeds its cell budget."""
+    """Convert a CellBudgetError to a rejection reason: the message has too many cells."""
     return Reason(stage, "too-many-cells", f"{document} makes {error}")
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Return the rejection reason for one of `BUILD_ERRORS` that a value of a column raised.
+    """Convert an error of `BUILD_ERRORS`, raised for a value of a column, to a rejection reason.
 
     `wanted` is the type of the column.
     """

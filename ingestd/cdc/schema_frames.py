@@ -68,9 +68,9 @@ class SchemaFrame(NamedTuple):
 def frame_of(
     framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool
 ) -> SchemaFrame:
-    """Return the schema frame of a message.
+    """Find the reference to the writer schema in a message or its headers.
 
-    Its mark is empty if the schema id must be in a header and is missing there.
+    The mark of the frame is empty if the schema id must be in a header and is missing there.
     """
     if headers and framing.location != "prefix" and framing.is_apicurio:
         frame = _apicurio_frame(dict(headers), is_key=is_key)
@@ -161,7 +161,7 @@ def tombstones(
 ) -> list[FrameGroup]:
     """Return the records with a key and without a value, grouped by the schema of the key.
 
-    `frame_of_key` returns the schema frame of a key, for the index of its record and the key.
+    `frame_of_key` returns the schema frame of a key, given the index of its record and the key.
     """
     groups: dict[SchemaFrame, list[int]] = {}
     if not all_there(chunk.values):

@@ -68,11 +68,11 @@ class SchemaLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The way in which the messages of a source refer to their schemas.
+    """How the messages of a source refer to their registered schemas.
 
-    With the location "auto", headers take precedence over prefixes. `id_bytes` is 4, or 8 for
-    serializers of Apicurio 2. If `is_apicurio`, the headers are those of Apicurio, and the names of
-    Protobuf messages replace their indexes.
+    `location` is where the reference is; with "auto", headers take precedence over prefixes.
+    `id_bytes` is 4, or 8 for serializers of Apicurio 2. If `is_apicurio`, the headers are those of
+    Apicurio, and the names of Protobuf messages replace their indexes.
     """
 
     location: IdLocation = "prefix"
@@ -93,7 +93,7 @@ class Framing:
 
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """Return the schema lookup that a data format requires. Raises ConfigError if it is None."""
+    """Return `schemas`, which a data format requires. Raises ConfigError if it is None."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

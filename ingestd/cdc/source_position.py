@@ -33,7 +33,7 @@ class SourcePosition(msgspec.Struct, gc=False):
 
 
 def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
-    """Return the position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,)."""
+    """Compute the log position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
     numbers = [source.lsn for source in sources]
     packed = _one_file(sources) if numbers.count(None) == len(numbers) else _integers(numbers)
     if packed is None:
@@ -83,7 +83,7 @@ def packed_positions(
 
 
 def position_of(source: SourcePosition) -> int:
-    """Return the position of one change, or `UNKNOWN_POSITION` if it has none."""
+    """Compute the log position of one change, `UNKNOWN_POSITION` if it has none."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
     if source.file is None:
@@ -129,7 +129,7 @@ def is_snapshot(mark: str | bool | None) -> bool:
 
 
 def effective_positions(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the source position of each row, or an estimate if it has none; shape (rows,).
+    """Return the source position by which each row is ordered, estimated if needed; shape (n,).
 
     Rows of an incremental snapshot have no position, but are in the topic between rows that have
     one. They get the largest position before them, or else the first position. If no row has a

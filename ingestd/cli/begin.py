@@ -27,7 +27,7 @@ from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
-    """A choice of the offsets from which a table is written."""
+    """Where a table starts: the origin of the pipeline, the claims file, or the log ends."""
 
     ORIGIN = "origin"
     CLAIMS = "claims"

@@ -28,7 +28,7 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerSurvey:
-    """The logs of sampled topics, and a guess of the data format of each topic."""
+    """Sampled topics of a cluster: their log offsets, and the likely data format of each."""
 
     logs: TopicLogs
     guesses: Mapping[str, Guess]

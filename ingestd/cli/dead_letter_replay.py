@@ -34,7 +34,10 @@ _RECORD = ("key", "value", "headers")
 
 @dataclass(frozen=True, slots=True)
 class ReplayCluster:
-    """The brokers of each source, or the same brokers for all sources."""
+    """The Kafka clusters to which dead letters are sent again.
+
+    `sources` has the Kafka settings by source; if it is empty, `bootstrap` is used for all.
+    """
 
     sources: Mapping[str, KafkaSource] = field(default_factory=dict)
     bootstrap: str | None = None
@@ -53,9 +56,11 @@ class ReplayCluster:
 
 @dataclass(slots=True)
 class Replayed:
-    """Options of a replay, and its result: records sent by topic, and dead letters left out.
+    """The options of a replay of dead letters, and its counts.
 
-    `before` counts the dead letters that were replayed before, `empty` those without a record.
+    `topics` counts the records sent by topic. `before` counts the dead letters that were left out
+    because they were replayed before, `empty` those without a record. `positions` are the original
+    coordinates of the records sent.
     """
 
     again: bool = False
@@ -100,7 +105,7 @@ def replay_all(
     to_topic: str | None,
     replayed: Replayed,
 ) -> Replayed:
-    """Send the records of the selected dead letters and mark them, file by file.
+    """Send the records of the selected dead letters to Kafka and mark them, file by file.
 
     Records are sent to the partition they came from, unless another topic is given. Returns
     `replayed`, with its counts. Raises what producing and committing raise; dead letters that are

@@ -101,7 +101,7 @@ class DeadLetterFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Return whether every dead letter is selected."""
+        """Return whether no condition is set, so that every dead letter is selected."""
         return self == DeadLetterFilter()
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
@@ -126,13 +126,13 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A table of dead letters, and which of them were replayed."""
+    """An open dead-letter table, with the marks of the dead letters that were replayed."""
 
     table: FileStoreTable
     replays: Replays
 
     def existing_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of `columns` that the table has: older versions created it with fewer."""
+        """Return those of `columns` that the table has; tables of older versions have fewer."""
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
     def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:

@@ -64,7 +64,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 @dataclass(slots=True)
 class Timings:
-    """The number of records, and the seconds that producing and ingesting them took."""
+    """Measurements of the demo: records, and the seconds to produce and to ingest them."""
 
     records: int = 0
     produced_seconds: float = 0.0
@@ -103,10 +103,7 @@ def demo(
 
 
 def worked(root: Path, workload: Workload, console: Console) -> Timings:
-    """Run the broker, produce the changes, and run the daemon until it has ingested them.
-
-    Returns the number of records and the times.
-    """
+    """Run broker, workload and daemon until all changes are ingested; return the timings."""
     timings = Timings()
     with live(console) as progress:
         waiting = progress.add_task("Kafka broker", total=None)
@@ -123,9 +120,9 @@ def worked(root: Path, workload: Workload, console: Console) -> Timings:
 
 
 def prepared(folder: Path) -> Path:
-    """Create the folder of the demo, or empty that of an earlier demo; return its absolute path.
+    """Create or empty the demo's folder, and return its absolute path.
 
-    Raises ConfigError for a folder with other contents.
+    Raises ConfigError for a folder with contents that no demo has written.
     """
     root = folder.resolve()
     if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
@@ -138,7 +135,7 @@ def prepared(folder: Path) -> Path:
 
 @contextmanager
 def live(console: Console) -> Iterator[Progress]:
-    """Yield a progress display, which is shown on the console until the block ends."""
+    """Yield a progress display that the console shows until the block ends."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description:<24}"),
@@ -151,7 +148,7 @@ def live(console: Console) -> Iterator[Progress]:
 
 
 def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
-    """Produce the workload, and return the number of produced records."""
+    """Produce the workload's change events to Kafka, and return their number."""
     task = progress.add_task("producing changes", total=workload.events)
     count = produce(workload, bootstrap, lambda sent: progress.update(task, completed=sent))
     progress.update(task, total=count, completed=count)
@@ -197,7 +194,7 @@ def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
 
 
 def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
-    """Advance the progress bar to the number of records in the tables."""
+    """Set the progress bar to the number of records that the tables cover by now."""
     if not warehouse.exists():
         return
     count = records_in_tables(load_catalog("filesystem", str(warehouse)))
@@ -327,7 +324,7 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Describe the rate after the first batch; return "" if there was only one batch."""
+    """Return a sentence on the ingest rate after the first batch; "" for a single batch."""
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:
@@ -337,7 +334,7 @@ def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> st
 
 
 def where_next(console: Console, root: Path) -> None:
-    """Print commands to try on the demo's tables."""
+    """Print example commands for the demo's tables."""
     warehouse = root / "warehouse"
     console.print("\nNext commands:")
     for command in (

@@ -59,7 +59,10 @@ def table_now_ms(table: FileStoreTable) -> int:
 
 
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    """Return a snapshot by id, by default the newest. Raises ConfigError if it does not exist."""
+    """Return the snapshot with this id, or the newest for None.
+
+    Raises ConfigError if it does not exist.
+    """
     if snapshot_id is not None:
         return requested_snapshot(table.io, table.paths, snapshot_id)
     newest = latest_snapshot(table.io, table.paths)
@@ -80,7 +83,7 @@ def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> Partiti
 def print_result(
     text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool
 ) -> None:
-    """Print what was done: the sentence `text`, or `document` as JSON.
+    """Print the result of a command: the sentence `text`, or `document` as JSON.
 
     With `dry_run`, the output states that nothing was done.
     """

@@ -22,13 +22,13 @@ _READ_BYTES = 1024
 
 
 def parse_keys(text: str) -> Keys:
-    """Return the keys of what a terminal sent; unknown escape sequences are left out."""
+    """Split what a terminal sent into key names; unknown escape sequences are left out."""
     names = [_NAMES.get(sequence, sequence) for sequence in _KEY.findall(text)]
     return [name for name in names if not name.startswith("\x1b")]
 
 
 def read_keys(seconds: float) -> Keys:
-    """Return the keys pressed within `seconds`, at the first one; [] if there are none."""
+    """Wait up to `seconds` for a key press; return the keys pressed, or [] if there are none."""
     readable, _, _ = select.select([sys.stdin], [], [], max(0.0, seconds))
     if not readable:
         return []
@@ -37,7 +37,7 @@ def read_keys(seconds: float) -> Keys:
 
 @contextmanager
 def single_keys() -> Iterator[None]:
-    """Deliver keys to `read_keys` as they are pressed; Ctrl-C still interrupts."""
+    """Put the terminal into a mode that delivers each key at once; Ctrl-C still interrupts."""
     settings = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:

@@ -29,7 +29,7 @@ _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|numbe
 def say(
     text: str, *, err: bool = False, nl: bool = True, colour: str | None = None, bold: bool = False
 ) -> None:
-    """Print text with control characters escaped, so that values cannot control the terminal."""
+    """Print text with control characters escaped, so that data cannot control the terminal."""
     typer.secho(printable_lines(text), fg=colour, bold=bold or None, err=err, nl=nl)
 
 
@@ -39,7 +39,7 @@ def print_json(document: object) -> None:
 
 
 def json_text(text: str) -> str:
-    """Escape the control characters that JSON allows unescaped."""
+    """Escape the control characters that JSON allows unescaped, such as DEL, in a JSON text."""
     return _JSON_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -89,7 +89,7 @@ def _text_in(name: str, value: object) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Format one value on one line."""
+    """Format a value for a table cell, on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):

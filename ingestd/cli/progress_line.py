@@ -38,7 +38,10 @@ _DATA = "/bucket-"
 
 @dataclass
 class FileCounts:
-    """Thread-safe counts of file operations; `changed` is called after each operation."""
+    """Counts of the files that an operation reads, writes and deletes; thread-safe.
+
+    `changed` is called after each file operation.
+    """
 
     changed: Callable[["FileCounts"], None]
     read: int = 0
@@ -77,7 +80,7 @@ class FileCounts:
         self.changed(self)
 
     def looked(self) -> None:
-        """Report progress to `changed` after a directory was listed; no count changes."""
+        """Call `changed` after a directory was listed, although no count changes."""
         self.changed(self)
 
 
@@ -203,9 +206,10 @@ def working(
 def line_of(
     what: str, table: FileStoreTable, files: Files | None = None
 ) -> Iterator[FileStoreTable]:
-    """Yield the table, and count its file operations in a line on the terminal during the block.
+    """Yield a handle of the table whose file operations are counted in a line on the terminal.
 
-    With `files` the line has a bar. Without a terminal nothing is counted.
+    The line is shown during the block; with `files` it has a bar. Without a terminal nothing is
+    counted.
     """
     if not sys.stderr.isatty():
         yield table

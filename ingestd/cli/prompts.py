@@ -14,7 +14,7 @@ Check = Callable[[str], object]
 
 
 def is_terminal() -> bool:
-    """Return whether standard input and standard output are both a terminal."""
+    """Return whether both standard input and standard output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

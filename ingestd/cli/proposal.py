@@ -20,7 +20,10 @@ _OURS = re.compile(r"_.*|connect-(configs|offsets|status)")
 
 @dataclass(frozen=True, slots=True)
 class SourceProposal:
-    """Topics of one data format; `pattern` is a regular expression that selects them, if any."""
+    """A proposed source: topics of one data format, with the evidence for that format.
+
+    `pattern` is a regular expression that selects the topics, None if they are listed.
+    """
 
     name: str
     topics: tuple[str, ...]
@@ -47,7 +50,7 @@ class Proposal:
 
 
 def own_topics(names: Sequence[str]) -> list[str]:
-    """Return the sorted topics without internal topics of Kafka and its services."""
+    """Return the sorted topics of users, without internal ones of Kafka and its services."""
     return sorted(name for name in names if not _OURS.fullmatch(name))
 
 
@@ -62,7 +65,7 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
 
 
 def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the properties with references for secrets, and the environment variables to set.
+    """Replace secrets in properties by references; return the environment variables to set as well.
 
     Properties that already contain a reference are not changed.
     """

@@ -36,7 +36,7 @@ _DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of `ingestd read`.
+    """The validated options of `ingestd read`.
 
     Raises ConfigError if they contradict each other. `view` is the name of a view of the table's
     own rows, None for the table itself.
@@ -72,7 +72,7 @@ class Request:
 
     @property
     def travels(self) -> bool:
-        """Return whether the rows at a snapshot, a tag or a time are requested."""
+        """Return whether the rows of a past snapshot, a tag or a time are requested."""
         return self.snapshot is not None or self.tag is not None or self.as_of is not None
 
     @property

@@ -33,7 +33,10 @@ RUN_CHARS = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PrintedRows:
-    """Rows in parts, with their columns; `in_order` is whether the order of rows is significant."""
+    """The result of a read command: rows in parts, and their columns.
+
+    `in_order` is whether the order of rows is significant; otherwise they are sorted for output.
+    """
 
     parts: Iterable[pa.Table]
     fields: tuple[DataField, ...]
@@ -56,9 +59,9 @@ def _slices(part: pa.Table) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output file (None: standard output), and the maximum number of rows (None: all).
+    """The destination of printed rows: a file or standard output, and a maximum number of rows.
 
-    `clear` removes the progress line before rows are printed.
+    `limit` None prints all rows. `clear` removes the progress line before rows are printed.
     """
 
     file: Path | None

@@ -36,9 +36,10 @@ class TopicLogs(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The logs of topics by source, the sampled records, and the result of a dry run over them.
+    """The result of `ingestd plan`: sampled records, and a dry run over them.
 
-    `warnings` are settings that have no effect or are probably mistaken.
+    `logs` are the log offsets of topics by source. `warnings` are settings that have no effect or
+    are probably mistaken.
     """
 
     logs: Mapping[str, TopicLogs]
@@ -48,7 +49,7 @@ class Planned(NamedTuple):
 
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
-    """Run a pipeline dry over samples of its topics, at most `records` offsets of each.
+    """Dry-run a pipeline over samples of its topics, at most `records` offsets of each.
 
     Raises SourceError if a topic does not exist or brokers do not respond, and what opening the
     tables raises.

@@ -30,7 +30,10 @@ _PROBE_SECONDS = 10.0
 
 
 class Check(NamedTuple):
-    """One online check: what was checked, the result as text, and the exit code (0 for success)."""
+    """The result of one online check of `ingestd validate`.
+
+    `what` was checked, `result` is the outcome as text, and `code` the exit code (0 for success).
+    """
 
     what: str
     result: str

@@ -42,7 +42,7 @@ _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-de
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The findings of a comparison, the logs that were checked, and the recounts of tables."""
+    """The result of `ingestd verify --against-kafka`: findings, logs and recounts of tables."""
 
     findings: Sequence[Finding]
     logs: Sequence[Row]

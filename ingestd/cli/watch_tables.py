@@ -29,7 +29,10 @@ _SHOWN_BATCHES = 8
 
 @dataclass(frozen=True, slots=True)
 class TablesView:
-    """What the user has chosen: the column of the order, the selected table, and if it is open."""
+    """The state of the tables view of `ingestd watch`, as chosen by the user.
+
+    `sort` is the column of the order, `selected` the selected table; `is_open` shows its details.
+    """
 
     sort: str = "table"
     selected: str | None = None
@@ -37,7 +40,10 @@ class TablesView:
 
 
 def ordered(document: Document, view: TablesView) -> list[str]:
-    """Return the names of all tables: by name, or the greatest values first, unknown ones last."""
+    """Return the names of all tables in display order: by name, or by descending value.
+
+    Tables with an unknown value are last.
+    """
     tables = document["tables"]
     field = _COLUMNS[view.sort]
     if not field:
@@ -51,7 +57,7 @@ def ordered(document: Document, view: TablesView) -> list[str]:
 
 
 def after_key(document: Document, view: TablesView, key: str) -> TablesView:
-    """Return the view after a key; a key without a meaning changes nothing."""
+    """Apply a key press to the view; a key without a meaning changes nothing."""
     names = ordered(document, view)
     if key == "escape":
         return replace(view, is_open=False)
@@ -118,7 +124,7 @@ def table_detail(document: Document, name: str) -> RenderableType:
 
 
 def plain_table(first: str, *others: str) -> Table:
-    """Return an empty table: names in the first column, numbers in the others."""
+    """Return an empty console table: the first column for names, the others for numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column(first)
     for name in others:
@@ -127,7 +133,7 @@ def plain_table(first: str, *others: str) -> Table:
 
 
 def plain(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
-    """Return a value of the status as text; an unknown one is -."""
+    """Format a value of the status document; an unknown value is -."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -136,7 +142,7 @@ def plain(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
 
 
 def seconds_text(value: float | None) -> str:
-    """Return a number of seconds with its unit; an unknown one is -."""
+    """Format a duration in seconds with its unit; an unknown one is -."""
     return "-" if value is None else f"{value:.1f} s"
 
 

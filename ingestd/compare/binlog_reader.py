@@ -58,10 +58,11 @@ _DECODER = msgspec.json.Decoder(_Message)
 
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
-    """The end of a binary log: the last number of each origin of GTIDs, and a place in a file.
+    """A position at the end of a binary log, to compare with the changes of a connector.
 
-    An origin is a domain (MariaDB) or a UUID with its tag (MySQL). `file` is -1 if the user may not
-    read it.
+    `gtids` has the last transaction number of each origin: a domain (MariaDB), or a UUID with its
+    tag (MySQL). `file` and `pos` are a binary log file's number and an offset in it; `file` is -1
+    if the user may not read it.
     """
 
     gtids: Mapping[str, int]
@@ -70,7 +71,7 @@ class BinlogPosition:
     pos: int = 0
 
     def is_before(self, source: _Source) -> bool:
-        """Return whether a change is after this position. A change in a snapshot is not."""
+        """Return whether this position precedes the change of `source`; False for snapshot rows."""
         if is_snapshot(source.snapshot):
             return False
         origin, number = _last_of_origin(source.gtid or "")
@@ -119,7 +120,7 @@ def _last_of_origin(gtid: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class BinlogReader:
-    """The connector whose records are in the topics of a pipeline."""
+    """The progress of a MySQL or MariaDB connector, read from the newest records of its topics."""
 
     connection: Connection
     sources: Mapping[str, KafkaSource]
@@ -128,7 +129,7 @@ class BinlogReader:
     _newest: dict[tuple[str, int], tuple[int, list[_Source]]] = field(default_factory=dict)
 
     def source_position(self) -> BinlogPosition:
-        """See `Connector`."""
+        """Return the current end of the server's binary log."""
         [(version, server_id)] = self.connection.query("SELECT version(), @@server_id")
         is_mariadb = "mariadb" in str(version).lower()
         [(gtids,)] = self.connection.query(_GTIDS[is_mariadb])
@@ -136,7 +137,10 @@ class BinlogReader:
         return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
 
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
-        """See `Connector`."""
+        """Return the state of the connector, or None if the newest records do not show it.
+
+        Raises ConfigError if it is ambiguous which connector this is.
+        """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)
         ends = {partition: offset for partition, (offset, _) in sorted(self._newest.items())}

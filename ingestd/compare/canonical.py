@@ -45,7 +45,7 @@ _SHOWN_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class Form(Enum):
-    """The way in which a column is made comparable."""
+    """How values of a column are normalized before they are compared."""
 
     AS_IS = "as-is"
     PADDED = "padded"
@@ -59,7 +59,7 @@ class Form(Enum):
 
 
 def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
-    """Return the canonical texts of values; their type must have them (`has_canonical_text`)."""
+    """Return the canonical text of each value; their type must have one (`has_canonical_text`)."""
     if t.element is not None:
         return _array_texts(values, t.element, form)
     if t.root in CHARACTER_ROOTS or form is Form.UNSIGNED:
@@ -68,7 +68,7 @@ def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Arra
 
 
 def has_canonical_text(t: DataType) -> bool:
-    """Return whether values of a type have canonical texts, and so can be compared."""
+    """Return whether values of a type have canonical texts; other columns are not compared."""
     if t.root == "ARRAY" and t.element is not None:
         return has_canonical_text(t.element)
     return t.root in CHARACTER_ROOTS or t.root in _TEXTS
@@ -80,12 +80,12 @@ def row_cells(columns: Sequence[Array]) -> Array:
 
 
 def hash_of(cells: bytes) -> int:
-    """Return the hash of a row, or of a key, from its cells."""
+    """Return the hash of a row or a key, 60 bits of SHA-256, from its concatenated cells."""
     return int(hashlib.sha256(cells).hexdigest()[:HASH_DIGITS], 16)
 
 
 def part_of(key_cells: bytes) -> str:
-    """Return the part that a key belongs to if keys have no order."""
+    """Return the hash partition of a key, for comparing tables whose keys have no common order."""
     return hashlib.sha256(key_cells).hexdigest()[:PART_DIGITS]
 
 
@@ -96,7 +96,7 @@ def cells_of(texts: Sequence[str | None]) -> bytes:
 
 
 def shown_text(text: str | None, t: DataType) -> str | None:
-    """Return a canonical text in readable form.
+    """Convert a canonical text to a form for people.
 
     Floats are shown as numbers, dates and timestamps in ISO 8601.
     """

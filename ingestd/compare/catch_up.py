@@ -34,10 +34,9 @@ class CatchUpTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
-    """The state of a connector.
+    """The state of a source connector with respect to a requested log position.
 
-    `has_passed`: it has reached the requested position. `is_active`: it runs. `position` is where
-    it is.
+    `has_passed`: it has reached the position. `is_active`: it runs. `position` is where it is.
     """
 
     has_passed: bool
@@ -46,7 +45,7 @@ class ConnectorState:
 
 
 class Connector(Protocol[_P]):
-    """The connector that reads the log of the source, as far as its progress is visible.
+    """A source connector, as far as its progress in the log of the database is visible.
 
     `_P` is the type of positions in that log.
     """
@@ -63,7 +62,7 @@ class Connector(Protocol[_P]):
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """The stream of changes from a database to one table.
+    """The changes on their way from a database to one table: connector, Kafka logs, table.
 
     `open_tables` reads the progress of the pipeline again at each call.
     """

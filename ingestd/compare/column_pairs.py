@@ -20,7 +20,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DatabaseColumn:
-    """A column of the source database.
+    """A column of the source database, with what a comparison must know of it.
 
     `kind` is its type without length and precision, `type_text` the full type. `is_ordered` states
     whether the database sorts its values as Python sorts their canonical texts or, if `is_number`,
@@ -52,9 +52,9 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """A column in the lake and in the database.
+    """A pair of columns, in the lake and in the database, with equal canonical texts.
 
-    `text_sql` computes its canonical text in the database; `form` gives the same text in the lake.
+    `text_sql` computes the canonical text in the database; `form` gives the same text in the lake.
     """
 
     name: str
@@ -80,7 +80,10 @@ class UncomparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The compared columns, beginning with the key columns in key order, and all other columns."""
+    """The columns of one table comparison: the compared pairs, and the columns left out.
+
+    `columns` begin with the key columns in key order, of which there are `key_size`.
+    """
 
     columns: tuple[ComparedColumn, ...]
     key_size: int
@@ -122,10 +125,16 @@ class ColumnSql(Protocol):
     """The part of a dialect that states how columns are compared; see `SqlDialect`."""
 
     def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-        """Return the SQL of a column's canonical text, and its form; None: it has none."""
+        """Return the SQL expression of a column's canonical text, and its form in the lake.
+
+        Returns None if the column cannot be compared.
+        """
 
     def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
-        """Return the SQL of a value from its canonical text; None: it cannot be in a key."""
+        """Return the SQL expression that converts a canonical text back to a key value.
+
+        Returns None if the column cannot be in a key.
+        """
 
 
 def pair_columns(

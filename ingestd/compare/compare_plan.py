@@ -30,7 +30,7 @@ class TablePair:
 
 @dataclass(frozen=True, slots=True)
 class Uncompared:
-    """A table that is not compared, and the reason."""
+    """A table that a comparison leaves out, and the reason."""
 
     table: str
     reason: str
@@ -38,7 +38,7 @@ class Uncompared:
 
 @dataclass(frozen=True, slots=True)
 class SourceOnly:
-    """A table of the source, as `SCHEMA.TABLE`, that no table of the lake is written from."""
+    """A table of the source, `SCHEMA.TABLE`, from which no table of the lake is written."""
 
     table: str
 
@@ -67,7 +67,7 @@ def source_of(
     dialect: SqlDialect,
     database: str,
 ) -> TablePair | Uncompared:
-    """Return the source table of a table: the given one, or the only one that it was written from.
+    """Find the source table of a table: the given one, or the only one that it was written from.
 
     `database` is that of the connection. Returns why the table is not compared if there is no such
     source table.

@@ -18,7 +18,7 @@ Condition = tuple[str, list[str]]
 
 
 class Connection(Protocol):
-    """A session in which every statement is a read-only transaction of its own."""
+    """A session with the source database; every statement is a read-only transaction of its own."""
 
     @property
     def dialect(self) -> "SqlDialect":
@@ -36,7 +36,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The database of a connection by name, and an identity that a copy of its server lacks."""
+    """The database of a connection, and an identity of its server that a copy of it lacks."""
 
     database: str
     identity: str
@@ -44,14 +44,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class HashedRows:
-    """The FROM clause of a query of hashes, and the canonical texts as it may refer to them."""
+    """A subquery for hashing rows: its FROM clause, and the SQL of the canonical texts in it."""
 
     source: str
     texts: Sequence[str]
 
 
 class SqlDialect(Protocol):
-    """The statements of a database. Names of columns in arguments are quoted.
+    """The SQL dialect of a source database. Names of columns in arguments are quoted.
 
     `ROW_VERSION` is the SQL of a text that changes with every update of a row, or a constant.
     `RANDOM_ID` is the SQL of a unique text.
@@ -72,7 +72,7 @@ class SqlDialect(Protocol):
         """Return the columns of a table, or none if it does not exist or may not be read."""
 
     def read_key(self, connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-        """Return the columns of the primary key of a table, in order."""
+        """Return the primary key columns of a table in the source database, in key order."""
 
     def list_tables(
         self, connection: Connection, schemas: Sequence[str]
@@ -85,13 +85,13 @@ class SqlDialect(Protocol):
         """Return the schema and name of a source table, or None if a connection cannot read it."""
 
     def identifier(self, name: str) -> str:
-        """Return a quoted name."""
+        """Quote a name as an identifier."""
 
     def quoted(self, name: str) -> str:
-        """Return a quoted name for a statement with parameters, in which `%` is doubled."""
+        """Quote a name for a statement with parameters, in which `%` is doubled."""
 
     def literal(self, text: str) -> str:
-        """Return a text as SQL."""
+        """Return the SQL string literal of a text."""
 
     def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
         """Return the SQL of a column's canonical text, and the form of the column in the lake.
@@ -112,9 +112,9 @@ class SqlDialect(Protocol):
         """Return the SQL of the hash of a row, given the canonical texts of its columns."""
 
     def part_sql(self, texts: Sequence[str]) -> str:
-        """Return the SQL of the part that a key belongs to, given its canonical texts.
+        """Return the SQL of a key's hash partition, given the SQL of its canonical texts.
 
-        Parts are used for keys without an order.
+        Hash partitions are used for keys without a common order.
         """
 
     def bound(
@@ -128,4 +128,7 @@ class SqlDialect(Protocol):
     def listed(
         self, columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]
     ) -> Condition:
-        """Return the condition that a key is one of `keys`."""
+        """Return the WHERE condition that a key is one of `keys`.
+
+        `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
+        """

@@ -62,7 +62,10 @@ class PostgresConnection:
             raise SourceError(f"database {self._place}: {_first_line(error)}") from error
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """See `Connection`."""
+        """Return the rows of a statement; each `%s` in it is a parameter.
+
+        Raises SourceError if it fails; SchemaMovedError if a column or table does not exist.
+        """
         try:
             rows: Rows = self._session.execute(sql, tuple(parameters)).fetchall()
         except self._psycopg.Error as error:
@@ -109,7 +112,10 @@ class MySqlConnection:
             raise ConfigError(f"--source {self._place}: {_first_line(error)}") from error
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """See `Connection`."""
+        """Return the rows of a statement; each `%s` in it is a parameter.
+
+        Raises SourceError if it fails; SchemaMovedError if a column or table does not exist.
+        """
         try:
             return self._run(sql, parameters)
         except self._pymysql.Error as error:

@@ -23,10 +23,10 @@ PagePart = tuple[int, Part]
 
 
 class PageIndex:
-    """An index that finds the page, and its part, that a key belongs to.
+    """A search structure from a key to the compared page, and hash partition, that contains it.
 
-    The pages are in key order and do not overlap. If keys have no order, the parts are those of the
-    whole table, so a key has a part but no page.
+    The pages are in key order and do not overlap. If keys have no order, the partitions are those
+    of the whole table, so a key has a partition but no page.
     """
 
     def __init__(self, pairing: Pairing, pages: Sequence[Page]) -> None:

@@ -46,7 +46,7 @@ _BOUNDABLE = _NUMBERS | mysql_texts.TEXTS | mysql_texts.BYTES | {"decimal", "uui
 
 
 def check_server(connection: Connection) -> Server:
-    """See `SqlDialect`."""
+    """Return the server of a connection. Raises ConfigError if it is not supported."""
     [(database, version, server_id, host, port)] = connection.query(SERVER)
     if database is None:
         raise ConfigError("name the database in the URL: mysql://USER@HOST:PORT/DATABASE")
@@ -57,17 +57,17 @@ def check_server(connection: Connection) -> Server:
 
 
 def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
-    """See `SqlDialect`."""
+    """Return the columns of a table, none if it does not exist or may not be read."""
     return [_column(*row) for row in connection.query(COLUMNS, (schema, name))]
 
 
 def read_key(connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-    """See `SqlDialect`."""
+    """Return the primary key columns of a table, in key order."""
     return tuple(str(column) for (column,) in connection.query(KEY, (schema, name)))
 
 
 def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """See `SqlDialect`; a database is a schema."""
+    """Return the schemas and names of all tables in some databases; a database is a schema."""
     if not schemas:
         return []
     sql = TABLES.format(", ".join(["%s"] * len(schemas)))
@@ -75,32 +75,41 @@ def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[st
 
 
 def name_in_source(source_table: QualifiedSourceTable, database: str) -> tuple[str, str] | None:
-    """See `SqlDialect`: a connection reads the tables of all databases of a server."""
+    """Return the database and name of a source table.
+
+    A connection reads the tables of all databases of a server.
+    """
     return source_table.database or source_table.schema or database, source_table.table
 
 
 def identifier(name: str) -> str:
-    """See `SqlDialect`."""
+    """Quote a name as an identifier, in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted(name: str) -> str:
-    """See `SqlDialect`."""
+    """Quote a name for a statement with parameters, in which `%` is doubled."""
     return identifier(name).replace("%", "%%")
 
 
 def literal(text: str) -> str:
-    """See `SqlDialect`."""
+    """Return the SQL string literal of a text."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-    """See `SqlDialect`."""
+    """Return the SQL of a column's canonical text, and the form of the column in the lake.
+
+    `t` is the column's type in the lake. Returns None if the column cannot be compared.
+    """
     return mysql_texts.text_sql(quoted(column.name), column, t)
 
 
 def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
-    """See `SqlDialect`."""
+    """Return the SQL of the value of a key column, given its canonical text as a parameter.
+
+    Returns None if pages of a table cannot be bounded by values of the column.
+    """
     if column.kind not in _BOUNDABLE or t.root == "BOOLEAN":
         return None
     if column.kind in mysql_texts.INTEGERS | {"year"}:
@@ -120,22 +129,32 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 
 
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
-    """See `SqlDialect`. A derived table would be written to a temporary one."""
+    """Return the FROM clause and the canonical texts for a query of row hashes.
+
+    There is no derived table, which the server would write to a temporary one.
+    """
     return HashedRows(f"{table}{where}", texts)
 
 
 def hash_sql(texts: Sequence[str]) -> str:
-    """See `SqlDialect`. It is null for a row longer than `max_allowed_packet`."""
+    """Return the SQL of the hash of a row, given the canonical texts of its columns.
+
+    The hash is null for a row longer than `max_allowed_packet`.
+    """
     return f"cast(conv(left(sha2({_cells(texts)}, 256), {HASH_DIGITS}), 16, 10) AS unsigned)"
 
 
 def part_sql(texts: Sequence[str]) -> str:
-    """See `SqlDialect`."""
+    """Return the SQL of a key's hash partition, given the SQL of its canonical texts."""
     return f"left(sha2({_cells(texts)}, 256), {PART_DIGITS})"
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """See `SqlDialect`: a comparison of each column, if the columns before it are equal."""
+    """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+
+    It compares each column under the condition that the columns before it are equal, because
+    comparisons of row values do not use an index.
+    """
     last = len(columns) - 1
     alternatives: list[str] = []
     parameters: list[str] = []
@@ -148,7 +167,7 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """See `SqlDialect`."""
+    """Return the WHERE condition that a key is one of `keys`."""
     parameters = [text for key in keys for text in key]
     if len(columns) == 1:
         return f"{columns[0]} IN ({', '.join([values[0]] * len(keys))})", parameters

@@ -38,7 +38,7 @@ class RecordCoordinates:
 
 @dataclass(frozen=True, slots=True)
 class NewestRecords:
-    """The newest record of each key that was found among `searched` offsets."""
+    """The newest Kafka record of each key, and the number of offsets that were searched."""
 
     by_key: Mapping[Key, RecordCoordinates]
     searched: int

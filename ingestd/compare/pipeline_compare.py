@@ -52,7 +52,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """Options of a comparison.
+    """The options of a comparison with the source database.
 
     `source` is the URL of the database. `as_of` is a time, or `LATEST`, for a source without
     concurrent changes (None: it may change). `slot` names the connector's slot in PostgreSQL.

@@ -90,7 +90,7 @@ _INFINITE_DAYS = (2**31 - 1, -(2**31))
 
 
 def check_server(connection: Connection) -> Server:
-    """See `SqlDialect`."""
+    """Return the server of a connection. Raises ConfigError if it is not supported."""
     [(version, encoding, database, identity)] = connection.query(SERVER)
     if version < _OLDEST:
         raise ConfigError("PostgreSQL before version 14 computes times in floating point")
@@ -100,47 +100,50 @@ def check_server(connection: Connection) -> Server:
 
 
 def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
-    """See `SqlDialect`."""
+    """Return the columns of a table, none if it does not exist or may not be read."""
     return [source_column(*row) for row in connection.query(COLUMNS, (schema, name))]
 
 
 def read_key(connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-    """See `SqlDialect`."""
+    """Return the primary key columns of a table, in key order."""
     return tuple(str(column) for (column,) in connection.query(KEY, (schema, name)))
 
 
 def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """See `SqlDialect`; a partition is not a table."""
+    """Return the schemas and names of all tables in some schemas, without partitions."""
     rows = connection.query(TABLES, (list(schemas),))
     return [(str(schema), str(name)) for schema, name in rows]
 
 
 def name_in_source(source_table: QualifiedSourceTable, database: str) -> tuple[str, str] | None:
-    """See `SqlDialect`: a connection reads the tables of one database."""
+    """Return the schema and name of a source table; None if it is in another database.
+
+    A connection reads the tables of one database.
+    """
     if source_table.database not in (None, database):
         return None
     return source_table.schema or _DEFAULT_SCHEMA, source_table.table
 
 
 def identifier(name: str) -> str:
-    """See `SqlDialect`."""
+    """Quote a name as an identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quoted(name: str) -> str:
-    """See `SqlDialect`."""
+    """Quote a name for a statement with parameters, in which `%` is doubled."""
     return identifier(name).replace("%", "%%")
 
 
 def literal(text: str) -> str:
-    """See `SqlDialect`."""
+    """Return the SQL string literal of a text."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def source_column(
     name: str, type_text: str, category: str, generated: bool, is_collated: bool
 ) -> DatabaseColumn:
-    """Return a column from a row of the result of `COLUMNS`."""
+    """Build a column's description from a row of the result of the query `COLUMNS`."""
     kind = "enum" if category == "e" else _LENGTHS.sub("", type_text).strip()
     is_number = kind in _INTEGERS | {"date"} or kind in _TIMESTAMPS
     ordered = is_number or kind in _ORDERED or (kind in _COLLATED and is_collated)
@@ -149,7 +152,10 @@ def source_column(
 
 
 def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-    """See `SqlDialect`."""
+    """Return the SQL of a column's canonical text, and the form of the column in the lake.
+
+    `t` is the column's type in the lake. Returns None if the column cannot be compared.
+    """
     expression = _text(quoted(column.name), column.kind, column.type_text, t)
     if expression is None:
         return None
@@ -162,7 +168,10 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
 
 
 def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
-    """See `SqlDialect`."""
+    """Return the SQL of the value of a key column, given its canonical text as a parameter.
+
+    Returns None if pages of a table cannot be bounded by values of the column.
+    """
     if column.kind == "date":
         return "(date '1970-01-01' + %s::int)"
     if column.kind in _TIMESTAMPS:
@@ -177,29 +186,35 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 
 
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
-    """See `SqlDialect`. With OFFSET 0 the planner computes each text only once."""
+    """Return the FROM clause and the canonical texts for a query of row hashes.
+
+    The subquery has OFFSET 0, so that the planner computes each text only once.
+    """
     names = [f"c{number}" for number in range(len(texts))]
     selected = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
     return HashedRows(f"(SELECT {selected} FROM {table}{where} OFFSET 0) r", names)
 
 
 def hash_sql(texts: Sequence[str]) -> str:
-    """See `SqlDialect`."""
+    """Return the SQL of the hash of a row, given the canonical texts of its columns."""
     return f"('x' || {_digits(texts, HASH_DIGITS)})::bit({HASH_DIGITS * 4})::bigint"
 
 
 def part_sql(texts: Sequence[str]) -> str:
-    """See `SqlDialect`."""
+    """Return the SQL of a key's hash partition, given the SQL of its canonical texts."""
     return _digits(texts, PART_DIGITS)
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """See `SqlDialect`."""
+    """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+
+    `values` is the SQL of the values of a key, each with one parameter.
+    """
     return f"({', '.join(columns)}) {operator} ({', '.join(values)})", list(key)
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """See `SqlDialect`."""
+    """Return the WHERE condition that a key is one of `keys`."""
     rows = ", ".join([f"({', '.join(values)})"] * len(keys))
     return f"({', '.join(columns)}) IN ({rows})", [text for key in keys for text in key]
 

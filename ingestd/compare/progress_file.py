@@ -20,9 +20,10 @@ Document = Mapping[str, Any]
 
 
 class ProgressFile:
-    """The progress of a comparison in a file (None: in memory only); `identity` identifies it.
+    """The progress of a comparison, kept in a file (None: in memory only).
 
-    Raises ConfigError for a file that is damaged, or of another comparison.
+    `identity` identifies the comparison. Raises ConfigError for a file that is damaged, or of
+    another comparison.
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, str]) -> None:
@@ -83,7 +84,7 @@ class ProgressFile:
 
 @dataclass(frozen=True, slots=True)
 class TablePages:
-    """The pages of one table in a progress file, hashed from columns with this fingerprint."""
+    """The hashed pages of one table in a progress file, and their columns' `fingerprint`."""
 
     file: ProgressFile
     table: str

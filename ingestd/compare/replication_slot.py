@@ -10,18 +10,21 @@ from ingestd.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSlot:
-    """The replication slot of a connector; `name` None: the only one of the database."""
+    """The replication slot of a connector in PostgreSQL.
+
+    `name` None is the only logical slot of the database.
+    """
 
     connection: Connection
     name: str | None
 
     def source_position(self) -> str:
-        """See `Connector`."""
+        """Return the current end of the write-ahead log, as a log sequence number in text."""
         [(position,)] = self.connection.query(postgres.POSITION)
         return str(position)
 
     def state_at(self, position: str) -> ConnectorState | None:
-        """See `Connector`.
+        """Return whether the slot has passed a log position; None if the slot is not visible.
 
         Raises ConfigError if the named slot does not exist, or none is named and there are several.
         """

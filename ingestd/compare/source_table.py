@@ -33,7 +33,11 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A range of keys in the order of the database, with the digests of its parts."""
+    """A page: a range of keys in the order of the database, with digests of its rows.
+
+    `digests` are by part: a page in key order has one part, and a table whose keys have no order
+    has several.
+    """
 
     keys: KeyRange
     digests: dict[Part, Digest] = field(default_factory=dict)
@@ -46,7 +50,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row of the database, and its version, which changes with every update."""
+    """A row of the source database: canonical texts, and a version that every update changes."""
 
     texts: Texts
     version: str
@@ -65,7 +69,7 @@ def read_source_table(connection: Connection, schema: str, name: str) -> Databas
 
 
 class SourceReader:
-    """A reader of one table, by statements of a bounded number of rows, at a bounded rate."""
+    """A reader of one source table, by statements of bounded size, at a bounded rate."""
 
     def __init__(
         self, connection: Connection, table: DatabaseTable, pairing: Pairing, throttle: Throttle
@@ -166,5 +170,5 @@ class SourceReader:
 
 
 def chunks(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
-    """Yield parts of a sequence, of at most `size` items."""
+    """Split a sequence into consecutive parts of at most `size` items."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -35,7 +35,7 @@ _NO_ROWS: Digest = (0, 0)
 
 
 class Pages(Protocol):
-    """The pages of a table that have been hashed, also by an interrupted comparison."""
+    """The pages of a table that were hashed, also by a comparison that was interrupted."""
 
     def known(self) -> list[Page]:
         """Return the pages of the table in order, from its beginning."""
@@ -45,7 +45,7 @@ class Pages(Protocol):
 
 
 class Watermark(Protocol):
-    """The position that a table must reach before it is read."""
+    """A position in the change stream that a table must reach before its rows are compared."""
 
     def wait_until_passed(self) -> None:
         """Wait until the table has all changes that the source made before the call.
@@ -58,7 +58,7 @@ class KeyChanges(Protocol):
     """The changes of a table by key: rows may have no version, and absent ones never have."""
 
     def mark(self) -> Vector:
-        """Return how far the table covers its topics."""
+        """Return the offsets that the table covers now, as a mark for `changed_since`."""
 
     def changed_since(self, mark: Vector, keys: Collection[Key]) -> Collection[Key]:
         """Return the keys with a change that the table covers now, and did not at the mark."""
@@ -79,7 +79,7 @@ class Difference:
 
 @dataclass(slots=True)
 class ComparisonOutcome:
-    """The outcome of a comparison.
+    """The outcome of the comparison of one table.
 
     `rows` is the number of rows in the database. `moving` has the keys whose rows kept changing, so
     that they could not be compared. `is_complete` is false if the comparison ended early, at the
@@ -94,7 +94,7 @@ class ComparisonOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """The comparison of one table.
+    """Compares one table of the lake with its source table.
 
     `open_lake` opens the newest snapshot of the table at each call. Without a `watermark` the
     source has no concurrent changes, and `open_lake` always opens the same snapshot. `page_rows` is

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """A limit of the rate of rows: waits after each statement until the rate is met.
+    """Limits the rate at which rows are read: waits after each statement until it is met.
 
     At most one second of unused time is credited.
     """

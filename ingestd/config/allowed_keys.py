@@ -12,7 +12,11 @@ from ingestd.config.document import Path
 
 @dataclass(frozen=True, slots=True)
 class ConfigShape:
-    """What a path may contain: a value, a section with `keys`, or a map of names to `element`s."""
+    """The keys that a configuration may have at a path.
+
+    `keys` are those of a section, `element` is the shape of the values of a map; neither is set for
+    a single value.
+    """
 
     keys: Mapping[str, "ConfigShape"] = field(default_factory=dict)
     element: "ConfigShape | None" = None
@@ -55,5 +59,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def plain(name: str) -> str:
-    """Normalize a key to compare it with a variable: lower case, with `_` for `-` and `.`."""
+    """Normalize a configuration key for comparison: lower case, with `_` for `-` and `.`."""
     return name.lower().replace("-", "_").replace(".", "_")

@@ -285,13 +285,16 @@ def _check_soft_deletes(soft: SoftDeletes, schema: TableSchema) -> None:
 
 
 def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
-    """Return a primary key of the columns that the settings require in it, and `UNKNOWN_KEY`."""
+    """Return a primary key for a trial schema: the columns that the settings require in it.
+
+    `UNKNOWN_KEY` stands for columns that are known only from messages.
+    """
     needed = [*settings.partition_keys, *_bucket_keys(settings)]
     return tuple(dict.fromkeys([*needed, UNKNOWN_KEY]))
 
 
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
-    """Return the types of the columns that the settings name, by column.
+    """Return the columns that the settings name, with types, for a trial schema.
 
     If they name none, the only column is `UNKNOWN_KEY`.
     """

@@ -14,7 +14,10 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value: its dotted key, its text, and its origin: `FILE:LINE`, a variable or `default`."""
+    """One effective setting: its dotted key, its value as text, and where it was set.
+
+    The origin is `FILE:LINE`, a variable of the environment or `default`.
+    """
 
     key: str
     value: str

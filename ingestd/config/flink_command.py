@@ -24,7 +24,7 @@ _IN_DOUBLE_QUOTES = frozenset('$`"\\')
 
 @dataclass(slots=True)
 class ShellLine:
-    """The words of the first command of a text, and the `rest` of the text."""
+    """The words of the first shell command in a text, and the text after it."""
 
     words: list[str]
     rest: str = ""
@@ -43,7 +43,7 @@ class _Word:
 
 
 def shell_words(text: str) -> ShellLine:
-    """Split a command into words. Line breaks count as spaces, so that commands can be pasted.
+    """Split a shell command into words. Line breaks count as spaces, so that it can be pasted.
 
     Raises ConfigError for an unterminated quote and for a command substitution.
     """

@@ -27,9 +27,10 @@ _NAME = "the result"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An argument, and the values by path that replace it; lists are appended to existing lists.
+    """One argument of the imported command, with the configuration values that replace it.
 
-    `essential`: leaving it out changes the result. `needed`: no configuration loads without it.
+    `entries` maps paths to values; lists are appended to existing lists. `essential`: leaving it
+    out changes the result. `needed`: no configuration loads without it.
     """
 
     argument: str
@@ -59,7 +60,7 @@ class ImportNotes:
         self.pieces.append(Piece(argument, {path: value}, essential))
 
     def leave(self, argument: str, text: str, *, essential: bool = False) -> None:
-        """Add a note on an argument."""
+        """Add a note on an argument that has no counterpart in the configuration."""
         self.notes.append(Note(argument, text, essential))
 
 

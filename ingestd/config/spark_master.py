@@ -2,7 +2,7 @@
 
 
 def has_executors(master: str) -> bool:
-    """Return whether tasks run in processes of executors, and not in the driver's JVM."""
+    """Return whether tasks run in executor processes, and not in the driver's JVM."""
     return _kind(master) != "local"
 
 

@@ -151,7 +151,7 @@ class WatermarkSection(Section):
 
     @property
     def rules(self) -> WatermarkRules:
-        """The section as settings."""
+        """Convert the section to the rules by which watermarks are derived."""
         return WatermarkRules(
             self.event_time, self.column, round(self.delay * 1000), self.idle_timeout
         )

@@ -30,7 +30,7 @@ _TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class ValidationIssue:
-    """One error of a configuration: its location (`FILE:LINE` or a variable) and a message."""
+    """One error of a configuration: a message, and where it is (`FILE:LINE` or a variable)."""
 
     location: str
     message: str

@@ -25,7 +25,7 @@ TOTAL = "total"
 
 
 class BatchLog:
-    """The listener of a pipeline, which passes events to log, status, maintenance and notices.
+    """Reports the events of batches to log, metrics, status, maintenance and notices.
 
     It also writes the traces of batches, and calls `succeeded` after each finished batch.
     """

@@ -17,7 +17,7 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The part of `OffsetClient` that `EndOffsetPoller` uses."""
+    """The requests to a cluster that lag requires; `OffsetClient` implements them."""
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""

@@ -67,7 +67,10 @@ class HeartbeatThread:
 
 @contextmanager
 def heartbeat(settings: PipelineSettings, reopen: Callable[[], None]) -> Iterator[None]:
-    """Renew the heartbeat of this process during the block; `reopen` opens the tables again."""
+    """Keep the heartbeat of this process alive during the block.
+
+    `reopen` is called if a command asks the daemon to open its tables again.
+    """
     io = open_file_io(settings)
     folder = pipeline_folder(settings.warehouse, settings.name)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -101,7 +101,7 @@ class Tls:
 
 
 class BoundedRequest(io.RawIOBase):
-    """The request of a client, limited to `most_bytes` and to `seconds` in total.
+    """The byte stream of a client's request, limited to `most_bytes` and to `seconds` in total.
 
     The first byte must arrive within `first_seconds`. Reading beyond a limit raises TimeoutError,
     and the server closes the connection.

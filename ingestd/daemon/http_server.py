@@ -304,7 +304,7 @@ def _probe(good: bool, yes: str, no: str) -> HttpResponse:
 
 
 class ConnectionLimit:
-    """A limit of `most` concurrent connections; thread-safe.
+    """Limits the number of concurrent connections to `most`; thread-safe.
 
     A connection beyond the limit replaces the oldest one of the address with the most connections.
     So an address with few connections, such as that of a probe, is not affected by others.

@@ -91,7 +91,7 @@ def _max_age(lag: int | None, since: Iterable[float | None], now: float) -> floa
 
 
 class LagTracker:
-    """The positions and the lag of a pipeline's topic partitions. Not thread-safe."""
+    """Tracks positions and lag of a pipeline's topic partitions and tables. Not thread-safe."""
 
     def __init__(self) -> None:
         self._partitions: dict[SourcePartition, _Reading] = {}
@@ -130,7 +130,7 @@ class LagTracker:
                 lag_metrics.record_committed(table, *ages, newest)
 
     def ends_reported(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
-        """Set the end offsets of a source; forget and return partitions that no longer exist."""
+        """Set the end offsets of a source; drop and return partitions that no longer exist."""
         reported = by_partition(source, ends)
         for partition, end in reported.items():
             reading = self._reading(partition)
@@ -143,7 +143,7 @@ class LagTracker:
         )
 
     def keep(self, sources: Iterable[str]) -> list[SourcePartition]:
-        """Keep only these sources; forget and return the topic partitions of all others."""
+        """Drop all sources but these; return the topic partitions of the dropped ones."""
         kept = set(sources)
         return self._forget(partition for partition in self._partitions if partition[0] not in kept)
 

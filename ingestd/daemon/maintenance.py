@@ -62,7 +62,7 @@ class MaintenanceSettings:
 
 
 class MaintenanceChild(Protocol):
-    """A runner of jobs; `MaintenanceClient` runs them in a separate process."""
+    """A runner of maintenance jobs; `MaintenanceClient` runs them in a separate process."""
 
     def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
         """Run a job and return its result, or None if the job was abandoned.
@@ -257,7 +257,7 @@ class Maintenance:
 
 
 class MaintenanceRecord:
-    """Metrics, log lines and status of maintenance; thread-safe."""
+    """Publishes what maintenance does as metrics, log lines and status; thread-safe."""
 
     def __init__(self, mode: str, clock: Callable[[], float] = time.time) -> None:
         self._mode = mode

@@ -58,7 +58,7 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job, and the current log level of the daemon."""
+    """A request to the maintenance process: a job, and the current log level of the daemon."""
 
     job: Job
     level: int
@@ -69,7 +69,7 @@ Requests = queue.SimpleQueue[JobRequest | None]
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first message to the process: the pipeline, its catalog, and logging."""
+    """The first message to a maintenance process: the pipeline, its catalog, and logging."""
 
     pipeline: str
     metastore: str

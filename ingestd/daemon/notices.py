@@ -60,7 +60,7 @@ class CloudEvent:
 
 
 def signing_key(secret: str) -> bytes:
-    """Return the key of a secret, `whsec_` and base64 of at least 24 bytes.
+    """Decode the signing key of a secret: `whsec_` and base64 of at least 24 bytes.
 
     Raises ConfigError for another form, or a shorter key.
     """
@@ -97,7 +97,7 @@ PIPELINE_STOPPED = "ingestd.pipeline.stopped"
 
 
 class Notices:
-    """The source of a pipeline's notices; `offer` takes each event and must not wait."""
+    """Converts what happens to a pipeline to notices; `offer` takes each and must not wait."""
 
     def __init__(
         self,

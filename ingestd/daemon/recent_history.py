@@ -180,7 +180,7 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
-    """One change of a table's schema; `at` is in seconds since 1970, `what` is a description."""
+    """One change of a table's schema; `at` is in seconds since 1970, `what` describes it."""
 
     at: float
     table: str
@@ -189,7 +189,7 @@ class SchemaChanged:
 
 
 class SchemaLog:
-    """The newest schemas of tables, and their recent changes. Not thread-safe."""
+    """Remembers the newest schemas of tables, and their recent changes. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, TableSchema] = {}
@@ -253,6 +253,6 @@ def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
 
 
 def type_text(of: DataType) -> str:
-    """Return a type as SQL; of a type with fields, only its name."""
+    """Format a type as SQL; of a nested type with fields, only its name."""
     text = encode_type(of)
     return text if isinstance(text, str) else of.root

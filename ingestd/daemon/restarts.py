@@ -21,7 +21,7 @@ class RestartPolicy:
 
 
 class RestartBudget:
-    """A counter of restarts.
+    """Counts restarts of a failed query against the limits, and computes their delays.
 
     Delays grow with consecutive failures; a finished batch resets them.
     """

@@ -48,7 +48,7 @@ _FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry", "noti
 
 
 def reread(path: Path) -> LoadedConfig | None:
-    """Load the file again; return None and log the reason if the file is invalid."""
+    """Load the configuration file again; log the reason and return None if it is invalid."""
     try:
         loaded = load_config(path)
         pipeline_settings(loaded)
@@ -59,7 +59,7 @@ def reread(path: Path) -> LoadedConfig | None:
 
 
 def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
-    """Return the changed keys and sections that take effect only after a restart."""
+    """Return the changed keys and sections that take effect only after a restart of the daemon."""
     settings, before = pipeline_settings(loaded), pipeline_settings(running)
     keys = [key for name, key in _FIXED.items() if getattr(settings, name) != getattr(before, name)]
     return keys + [
@@ -79,12 +79,12 @@ def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Set
 
 
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
-    """Return the new settings, but with the running values of settings that need a restart."""
+    """Return reloaded settings, with the running values of those that need a restart."""
     return replace(settings, **{name: getattr(running, name) for name in _FIXED})
 
 
 def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
-    """Return the names of the settings that differ between `after` and `before`."""
+    """Return the names of the settings that differ between two versions."""
     return [
         field.name
         for field in fields(after)
@@ -198,7 +198,7 @@ def _notices(loaded: LoadedConfig) -> Iterator[Notices | None]:
 
 
 def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
-    """Run the pipeline of a file to its end; return the exit code.
+    """Run the daemon with a configuration file until the pipeline ends; return the exit code.
 
     If `until_latest`, the pipeline ends at the offsets that are the latest when it starts. After
     the run, a missing class archive is created in the background. Raises ConfigError for an invalid

@@ -180,12 +180,12 @@ class Status:
         self._configuration = configuration
 
     def beat(self) -> None:
-        """Note that the loop of the supervisor is alive."""
+        """Note that the supervisor's loop is alive, for the liveness probe."""
         with self._lock:
             self._beat = self._ticks()
 
     def rests(self) -> None:
-        """Note a poll of the sources that found no new records."""
+        """Note a poll of the sources that found no new records, for the readiness probe."""
         with self._lock:
             if self._running is None:
                 self._watchdog.done()
@@ -307,7 +307,10 @@ class Status:
 
     @property
     def has_met_its_sources(self) -> bool:
-        """Whether every source has responded at least once; until then, an address may be wrong."""
+        """Whether every source has responded at least once since the start.
+
+        Until then, an address may be wrong.
+        """
         with self._lock:
             return self._met >= self._reachable.keys()
 
@@ -429,7 +432,7 @@ def _time(seconds: float) -> str:
 
 
 class SetAsidePage:
-    """The topics and partitions that are set aside, by source, for /status; thread-safe."""
+    """Lists the topics and partitions that are set aside, by source; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -52,7 +52,7 @@ class SignalRequests:
     reload: threading.Event = field(default_factory=threading.Event)
 
     def take(self, event: threading.Event) -> bool:
-        """Return whether a request was made, and clear it."""
+        """Return whether a signal has made this request, and clear the request."""
         was_set = event.is_set()
         event.clear()
         return was_set
@@ -119,7 +119,7 @@ MakeRun = Callable[[PipelineSettings, BatchListener], SupervisedRun]
 
 
 def keep_settings() -> None:
-    """Return None, which keeps the settings: there is no file to reload."""
+    """Return None, which keeps the settings: the reload function without a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ PER_SOURCE_SECONDS = 60.0
 
 
 class Watchdog:
-    """The time of the last poll of a query. Not thread-safe.
+    """Watches the polls of a query, and reports when the next one is overdue. Not thread-safe.
 
     `ticks` is a monotonic clock, `clock` returns seconds since 1970. `patience` is an upper limit,
     in seconds, of the time until the next poll is overdue.
@@ -73,7 +73,7 @@ MISSING_SECONDS = 60.0
 
 
 class ExecutorWatch:
-    """The last count of the executors, and whether executors have been missing for too long.
+    """Watches the number of executors, and reports when they are missing for too long.
 
     `count` is None for a local master. `is_missing` is whether there had been no executor for
     `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not thread-safe.

@@ -118,9 +118,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The membership of a broker in a cluster: its node id, its ports and all controllers.
+    """The place of a development broker in a cluster of several brokers.
 
-    `number` is the node id, `ports` are the broker's own ports for clients and for controllers, and
+    `number` is its node id, `ports` are its own ports for clients and for controllers, and
     `controllers` are the controller ports of all brokers by node id.
     """
 

@@ -132,7 +132,7 @@ def column_types(table: str) -> Mapping[str, str]:
 
 
 def printed(column: Column, value: Value) -> Value:
-    """Return a value of a column in the form in which `ingestd read` prints it."""
+    """Convert a value of a column to the form in which `ingestd read` prints it."""
     if value is None or not isinstance(value, int):
         return value
     if column.semantic == DECIMAL:

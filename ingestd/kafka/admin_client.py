@@ -42,7 +42,7 @@ _R = TypeVar("_R", covariant=True)
 
 
 class Future(Protocol[_R]):
-    """The future result of a request."""
+    """The future result of a request to the admin client, as the client library returns it."""
 
     def result(self, timeout: float) -> _R:
         """Return the result. Raises TimeoutError, or KafkaException if the request failed."""
@@ -83,7 +83,7 @@ class AdminConnection:
         self._open = None  # the client closes with its last reference
 
     def metadata(self) -> ClusterMetadata:
-        """Return the metadata of the cluster: all topics and brokers."""
+        """Wait for a request, and return its result; error messages call it `what`."""
         client = self.client
         end = time.monotonic() + self.seconds
         patience = _FIRST_PATIENCE
@@ -99,7 +99,7 @@ class AdminConnection:
             time.sleep(PAUSE_SECONDS)
 
     def result(self, what: str, future: Future[_T]) -> _T:
-        """Wait for a pending request and return its result; error messages name it as `what`."""
+        """Build the SourceError for a request that failed or had no response."""
         end = time.monotonic() + self.seconds
         while True:
             left = max(end - time.monotonic(), 0)

@@ -41,7 +41,7 @@ _SECONDS = 5.0
 
 
 class ClientErrors:
-    """Recent errors reported by the client of a source."""
+    """Collects the recent errors that the Kafka client of a source reported."""
 
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
         # A client that was idle for longer than its token is valid presents the expired token
@@ -69,10 +69,10 @@ class ClientErrors:
 
     @property
     def rejection_reason(self) -> Problem | None:
-        """The first error that retries cannot resolve, such as rejected credentials, or None.
+        """The first recorded error that retries cannot resolve, or None.
 
-        With OAUTHBEARER a rejection counts only if it lasts, since the client may have used an
-        expired token.
+        An example is an error for rejected credentials. With OAUTHBEARER a rejection counts only if
+        it lasts, since the client may have used an expired token.
         """
         lasting = next((problem for problem in self.problems if _lasts(problem)), None)
         if lasting is not None and lasting.code in _SASL and self._since is not None:
@@ -109,7 +109,7 @@ def refused_properties(source: KafkaSource) -> Iterator[None]:
 
 
 def explain(source: KafkaSource, problem: Problem) -> str:
-    """Return what a problem means and how to resolve it, as a clause of a message."""
+    """Explain a client error and its remedy, as a clause of a message."""
     match = _FROM_BROKER.match(problem.text)
     address = match["address"] if match else source.bootstrap
     reason = _without_values(match["reason"] if match else problem.text)

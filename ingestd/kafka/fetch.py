@@ -45,7 +45,7 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 
 @dataclass(slots=True)
 class Reading:
-    """The progress of reading one range.
+    """The reading of one offset range, and how far it has come.
 
     `position` is the next offset to read; `problems` are errors that the client reported.
     """
@@ -65,7 +65,7 @@ class Reading:
 
     @property
     def where(self) -> str:
-        """The topic partition, for messages."""
+        """The topic partition as text, for messages."""
         return f"{self.range.topic}/{self.range.partition} of source {self.source.name}"
 
     def take(self, records: Records) -> Records:
@@ -117,7 +117,7 @@ _Readings: TypeAlias = Mapping[TopicAndPartition, Reading]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The largest number of records, and of bytes of keys and values, in a chunk."""
+    """Limits of a chunk of records: its number of records, and its bytes of keys and values."""
 
     max_records: int
     max_bytes: int

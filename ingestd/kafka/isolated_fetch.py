@@ -24,7 +24,7 @@ APART_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The rest of a range from its first unreadable offset, and the error of the client."""
+    """An offset range that cannot be read, from its first unreadable offset on, and the reason."""
 
     range: OffsetRange
     reason: str

@@ -24,7 +24,7 @@ _K = TypeVar("_K")
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets [start, until) of one topic partition; some may have no record."""
+    """Offsets [start, until) of one topic partition; an offset may have no record."""
 
     source: str
     topic: str

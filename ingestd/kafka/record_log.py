@@ -32,7 +32,7 @@ class RecordLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KafkaRecordLog:
-    """The logs as brokers have them; `bounds` limit a chunk.
+    """The Kafka logs of all sources, read through brokers; `bounds` limit a chunk.
 
     Methods raise the errors of `OffsetClient` and `fetch_readable`.
     """
@@ -40,7 +40,7 @@ class KafkaRecordLog:
     bounds: Bounds
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """See `RecordLog`."""
+        """Return the offsets that the log of each partition of a topic has now."""
         with closing(OffsetClient(source)) as client:
             partitions = {topic: client.list_topic_partitions().get(topic, ())}
             begins = client.beginning_offsets(partitions)[topic]
@@ -53,7 +53,10 @@ class KafkaRecordLog:
     def read(
         self, source: KafkaSource, offset_range: OffsetRange, *, headers: bool
     ) -> Iterator[RecordChunk]:
-        """See `RecordLog`."""
+        """Yield the records of a range in chunks, in order of offset.
+
+        If a record cannot be read, it is the end of the range.
+        """
         return fetch_readable(source, [offset_range], self.bounds, _end_there, headers=headers)
 
 

@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 
 class LogEvent(NamedTuple):
-    """An event that the client returned instead of a record; `offset` is the client's position."""
+    """An error or end-of-partition event instead of a record; `offset` is that of the client."""
 
     problem: Problem
     offset: int
@@ -95,7 +95,7 @@ class Reader(Protocol):
 
 
 class RecordColumns:
-    """A buffer of records of one topic partition that are not yet part of a chunk."""
+    """A buffer of fetched records of one topic partition, from which chunks are cut."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
@@ -127,7 +127,7 @@ class RecordColumns:
         self._bytes += int(records.sizes.sum())
 
     def full(self, max_records: int, max_bytes: int) -> bool:
-        """Return whether the buffered records fill a chunk of these bounds."""
+        """Return whether enough records are buffered to fill a chunk of these bounds."""
         return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:

@@ -49,7 +49,7 @@ _figures: Counter[str] = Counter()
 
 @dataclass(slots=True)
 class RegistryHttp:
-    """The requests of one look-up, whose timeout starts when the object is created.
+    """The HTTP requests of one schema look-up, whose timeout starts when the object is created.
 
     `sleep` and `clock` are replaced in tests.
     """
@@ -264,13 +264,13 @@ def _error_document(data: bytes) -> Mapping[str, Any]:
 
 
 def note(figure: str, count: int = 1) -> None:
-    """Add `count` to a counter: REQUESTS, FAILURES, HITS or OUTAGE_MS."""
+    """Add `count` to a counter of registry requests: REQUESTS, FAILURES, HITS or OUTAGE_MS."""
     with _lock:
         _figures[figure] += count
 
 
 def take_figures() -> Counter[str]:
-    """Return the counters since the last call by name, and reset them."""
+    """Return the counters of registry requests since the last call, by name, and reset them."""
     with _lock:
         taken = Counter(_figures)
         _figures.clear()

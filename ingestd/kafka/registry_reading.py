@@ -14,7 +14,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to a version: its path in the registry, and the name in the schema."""
+    """A reference from a schema to another: its registry path, and its name in the schema."""
 
     path: str
     name: str
@@ -22,7 +22,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class RegistryDocument:
-    """A schema as the registry returns it, with unread references."""
+    """A schema document as the registry returns it; its references are not resolved yet."""
 
     kind: SchemaKind
     text: str
@@ -130,5 +130,5 @@ class SchemaReading:
 
 
 def room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
-    """Return the cache, or an empty cache if it is full."""
+    """Return the cache, or a new, empty one if it has `capacity` entries."""
     return cache if len(cache) < capacity else {}

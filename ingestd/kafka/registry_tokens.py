@@ -29,7 +29,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True, slots=True)
 class TokenClient:
-    """A client of a token endpoint, and its credentials.
+    """The credentials of a client at an OAuth token endpoint.
 
     `ca_location` is a file with CA certificates that are trusted besides those of the system.
     """

@@ -207,7 +207,7 @@ _caches: dict[RegistrySettings, RegistryCache] = {}
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """A `SchemaLookup` in a registry; small and picklable, because the process holds its cache."""
+    """Looks up schemas in a registry; small and picklable, because the process holds its cache."""
 
     settings: RegistrySettings
 

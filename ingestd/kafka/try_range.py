@@ -31,10 +31,10 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a process that reads ranges, or only the first record; its exit code is 0 on success.
+    """Start a process that reads ranges, or only the first record, as a trial.
 
-    `memory` is the memory limit of the process in bytes. A single range is fetched one record batch
-    at a time.
+    Its exit code is 0 on success. `memory` is the memory limit of the process in bytes. A single
+    range is fetched one record batch at a time.
     """
     if len(ranges) == 1:
         other_properties = {
@@ -83,9 +83,9 @@ def read_apart(
 
 
 def out_of_memory(memory: int) -> str:
-    """Return the reason for unread ranges if a process ended without a reason of its own.
+    """Return the reason to report if a reading process ended without one of its own.
 
-    `memory` is the memory limit of the process in bytes.
+    It states the memory limit of the process, `memory` in bytes.
     """
     return (
         f"reading it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"

@@ -63,7 +63,7 @@ def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
 
 @dataclass(slots=True)
 class ReadableSearch:
-    """A search for the first readable offset in a range, whose end counts as readable.
+    """A search for the first readable offset of a range; the end counts as readable.
 
     `failing` is the last offset known to be unreadable, `readable` the first known to be readable.
     """

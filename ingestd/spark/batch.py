@@ -71,7 +71,7 @@ _Sources = Mapping[str, SourceSettings]
 
 
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
-    """Return the state of logs and tables that decisions on truncates require.
+    """Return the functions by which decisions on truncates query the logs and tables.
 
     The batch ends at the offsets `until`.
     """
@@ -125,7 +125,7 @@ def _begins(
 def reading_again(
     context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
 ) -> BatchContext:
-    """Return the context for a batch that reads the ranges `reading`, more than its own, `batch`.
+    """Return the context for a batch that reads `reading`, which exceeds its own ranges, `batch`.
 
     Dead letters are written only for the batch's own ranges. The other records were handled by an
     earlier batch, which has also written their dead letters. If these were sent to a topic, no

@@ -58,7 +58,7 @@ _COMMIT_THREADS = 8
 
 
 class CommitGuard(Protocol):
-    """Checks before a batch is read and before it is committed: `pipeline.CommitPreconditions`."""
+    """Checks before a batch is read and committed; `CommitPreconditions` implements it."""
 
     @property
     def keys(self) -> TopicKeys:
@@ -72,7 +72,7 @@ class CommitGuard(Protocol):
 
 
 class MicroBatch:
-    """The runner of a pipeline's batches.
+    """Runs the micro-batches of a pipeline, from planned offsets to committed snapshots.
 
     `read_offsets` returns the offsets planned for a batch id.
     """

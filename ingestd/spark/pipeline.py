@@ -200,7 +200,7 @@ class Pipeline:
             self._in_flight.release()
 
     def rests(self) -> bool:
-        """Return whether the query found no new records and waits for its next trigger."""
+        """Return whether the query is idle: no new records, waiting for its next trigger."""
         try:
             return self._query is not None and not self._query.status["isTriggerActive"]
         except (Py4JError, OSError):
@@ -348,8 +348,9 @@ def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
 def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster]) -> Offsets:
     """Return the end offsets of a bounded pipeline if some are beyond the ends of the logs.
 
-    Returns no offsets if all are within the logs, or if a source is not bounded. Raises SourceError
-    if brokers do not respond, ConfigError for topic partitions that do not exist.
+    Such offsets are reached only when more records are written. Returns no offsets if all are
+    within the logs, or if a source is not bounded. Raises SourceError if brokers do not respond,
+    ConfigError for topic partitions that do not exist.
     """
     kafka = {name: source.kafka for name, source in settings.sources.items()}
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):

@@ -67,7 +67,7 @@ class _Begun:
 
 
 class Prefetch:
-    """The holder of at most one stage 1 that runs before its batch. Not thread-safe."""
+    """Holds at most one prefetched stage 1, which runs before its batch. Not thread-safe."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark
@@ -94,7 +94,7 @@ class Prefetch:
                 yield Exchange(stack.enter_context(exchange_folder(self._spark, groups)))
 
     def follow(self, context: BatchContext, groups: Groups) -> None:
-        """Submit a stage 1 before its batch needs it, unless one has been submitted.
+        """Submit stage 1 of a batch before the batch needs it, unless one is prefetched already.
 
         Its batch is the next batch, or the current batch before `exchange` is called. Call this
         method when the stages of the current batch are about to be submitted, since the cores go to
@@ -138,7 +138,7 @@ class Prefetch:
                 return
 
     def forget(self) -> None:
-        """Discard the prefetched stage 1."""
+        """Discard the prefetched stage 1, whose output is not used."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.discard()

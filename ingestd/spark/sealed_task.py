@@ -23,7 +23,7 @@ Task = TypeVar("Task", bound=Callable[..., Iterator[Any]])
 
 @dataclass(frozen=True, slots=True)
 class SealedTask:
-    """A pickled task without secrets, which is called like the task."""
+    """A pickled task with references instead of secrets, which are resolved when it is called."""
 
     payload: bytes
 
@@ -36,7 +36,7 @@ class SealedTask:
         yield from self.opened()(*arguments)
 
     def opened(self) -> Any:  # noqa: ANN401  (any task)
-        """Return the task with its secrets.
+        """Unpickle the task, and replace references by secrets.
 
         Raises ConfigError if this machine cannot resolve a reference.
         """
@@ -44,7 +44,7 @@ class SealedTask:
 
 
 def seal(task: Task) -> Task | SealedTask:
-    """Return a task without secrets; the task itself if the configuration has no references."""
+    """Replace secrets in a task by references; return the task unchanged without references."""
     if not has_references():
         return task
     buffer = io.BytesIO()

@@ -27,7 +27,7 @@ _LONGEST_SECONDS = 3_600.0
 
 
 class Try(Protocol):
-    """A process that tries to read a record, with exit code 0 on success."""
+    """A process that tries to read one record of a partition; exit code 0 means success."""
 
     def poll(self) -> int | None:
         """Return the exit code; None while the process runs."""
@@ -41,7 +41,7 @@ class Try(Protocol):
 
 @dataclass(slots=True)
 class Tried:
-    """The number of failed tries to read an offset, and the clock's time of the next try."""
+    """The retry state of an unreadable offset: failed tries, and the clock time of the next."""
 
     offset: int
     tries: int
@@ -50,7 +50,7 @@ class Tried:
 
 @dataclass(slots=True)
 class KnownRanges:
-    """The state of unreadable topic partitions, kept until the process ends.
+    """Unreadable ranges of topic partitions that this process knows, over several runs.
 
     Delays between tries keep growing when a later run finds the same partition unreadable.
     `given_up` are ranges that the policy skips; the next start of the pipeline writes dead letters
@@ -202,7 +202,7 @@ class SetAsideTopics:
         self._retries = QueryRetries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
-        """Return a batch without what is set aside.
+        """Remove set-aside topics and partitions from a batch.
 
         Topics are left out; an unreadable partition ends at the offset at which it is set aside.
         """

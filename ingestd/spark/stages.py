@@ -148,7 +148,7 @@ def decoded(
     groups: list[list[OffsetRange]],
     folder: str | None,
 ) -> Pairs:
-    """Return stage 1 over `groups` as a lazy RDD, shuffled if there are several groups."""
+    """Build stage 1 over `groups` as a lazy RDD, shuffled by slot if there are several groups."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     task = _sendable(spark, DecodeTask(view, folder))
     pairs = ranges.mapPartitionsWithIndex(_flattened(task))

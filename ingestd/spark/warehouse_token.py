@@ -25,7 +25,7 @@ _proven: set[bytes] = set()
 
 @dataclass(frozen=True, slots=True)
 class WarehouseToken:
-    """A file with unique content that the driver has written into a warehouse."""
+    """A file with unique content that the driver has written into a warehouse, to identify it."""
 
     io: FileIO
     path: str

@@ -57,9 +57,10 @@ def schema_events(
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """Return the event that renames columns before the rows of a batch, as a list.
+    """Return the event that renames columns before the rows of a batch, in a list of at most one.
 
-    `names` are the renames in the schema of the batch. If they are empty, the list is empty.
+    `names` are the renames (old, new) in the schema of the batch. If they are empty, so is the
+    list.
     """
     if not names:
         return []

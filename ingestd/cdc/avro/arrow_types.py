@@ -26,9 +26,9 @@ _PRIMITIVE: Mapping[str, pa.DataType] = {
 
 
 def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.DataType:
-    """Return the Arrow type of the values of a node.
+    """Return the Arrow type in which values of an Avro type are stored.
 
-    A record has only the requested fields, or all fields if `wanted` is None.
+    A record has only the fields `wanted`, or all fields if it is None.
     """
     if node.kind in _PRIMITIVE:
         return _PRIMITIVE[node.kind]

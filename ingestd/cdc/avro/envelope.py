@@ -37,11 +37,11 @@ _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Row changes of one table; `indices` are the indices of their messages.
+    """Row changes of one table, read from Debezium envelopes in Avro.
 
-    All arrays are parallel to `indices`. `operations` are the letters of `op`. `before` and `after`
-    are arrays of structs, or None if the envelope has no such field. `source` are the fields of
-    `source` that contain the position.
+    `indices` are the indices of their messages, and all arrays are parallel to them. `operations`
+    are the letters of `op`. `before` and `after` are arrays of structs, or None if the envelope has
+    no such field. `source` has the fields of `source` that contain the log position.
     """
 
     table: SourceTable
@@ -54,10 +54,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class SortedEnvelopes:
-    """The messages of one schema by kind.
+    """The messages of one schema, grouped by kind: row changes, truncates, control, invalid.
 
-    Truncates are changes without rows. `control` is the number of logical messages, and `refused`
-    are the rejection reasons of invalid messages, by index.
+    Truncates are changes without rows. `control` is the number of logical decoding messages, and
+    `refused` has the rejection reasons of invalid messages, by index.
     """
 
     changes: list[Changes]

@@ -53,12 +53,12 @@ class AvroNode:
 
     @property
     def item(self) -> "AvroNode":
-        """The type of the items of this array, or of the values of this map."""
+        """The type of the elements of this array, or of the values of this map."""
         return self.children[0]
 
     @property
     def has_no_bytes(self) -> bool:
-        """Whether values take no bytes: null, fixed of size 0, and records of such fields."""
+        """Whether every value takes zero bytes: null, fixed of size 0, records of only these."""
         if self.kind == "record":
             return all(child.has_no_bytes for child in self.children)
         return self.kind == "null" or (self.kind == "fixed" and self.size == 0)

@@ -33,11 +33,11 @@ _VALID, _INVALID, _TOO_MANY_CELLS = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class MessageFields:
-    """The requested fields of messages.
+    """Some fields of n Avro messages, as Arrow arrays.
 
-    `arrays` has one array for each field, with one element for each message. `bad` is a mask of the
-    messages that do not match the schema, and `over` of those of them that exceed their cell
-    budget; the elements of both are undefined. `sizes` are the sizes of messages in bytes.
+    `arrays` has one array (n,) for each requested field. `bad` is a mask (n,) of the messages that
+    do not match the schema, and `over` of those of them that exceed their cell budget; array
+    elements of both are undefined. `sizes` are the sizes of messages in bytes.
     """
 
     arrays: dict[str, Array]
@@ -47,7 +47,10 @@ class MessageFields:
 
 
 class AvroReader:
-    """A reader of messages. It caches what the native extension needs for each schema."""
+    """A reader of Avro messages into Arrow arrays.
+
+    It caches the native reader of each schema, so one reader should be used for many chunks.
+    """
 
     def __init__(self) -> None:
         self._native: dict[tuple[AvroNode, object], NativeAvro | None] = {}
@@ -55,10 +58,11 @@ class AvroReader:
     def read(
         self, messages: Sequence[bytes], skip: int, record: AvroNode, wanted: Wanted | None = None
     ) -> MessageFields:
-        """Read the requested fields (None: all) of records; `skip` bytes precede each record.
+        """Read fields of messages into arrays, one array for each of `wanted` (None: all fields).
 
-        A message must match the whole schema, whatever is requested. Raises ConfigError if the
-        messages are too large to be read together.
+        `record` is the writer schema; `skip` bytes precede each encoded record. A message must
+        match the whole schema, whatever is requested. Raises ConfigError if the messages are too
+        large to be read together.
         """
         if wanted is None:
             wanted = dict.fromkeys(record.names)

@@ -341,16 +341,16 @@ class _AvroImage:
     there: Mask
 
     def lacking(self, column: WireColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         return np.zeros_like(self.there) if column.name in self.fields else self.there
 
     def cells(self, column: WireColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column, or None if no image has it."""
         field = self._field(column, wanted)
         return None if field is None else field.cells()
 
     def invalid(self, column: WireColumn, wanted: Mask | None) -> Iterator[tuple[int, Reason]]:
-        """See `Image`."""
+        """Yield the (index, reason) of each value for which `cells` raises."""
         field = self._field(column, wanted)
         if field is not None:
             yield from invalid_values(
@@ -362,7 +362,7 @@ class _AvroImage:
             )
 
     def overlaid(self, over: Mask, other: Image[WireColumn]) -> Image[WireColumn]:
-        """See `Image`."""
+        """Return these images, replaced by those of `other` where the mask is set."""
         return OverlaidImage(over, self, other)
 
     def _field(self, column: WireColumn, wanted: Mask | None) -> AvroColumn | None:

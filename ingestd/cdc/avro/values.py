@@ -21,12 +21,12 @@ ValueAndEnd = tuple[Any, int]
 
 
 class BrokenValueError(ValueError):
-    """The bytes do not match the schema."""
+    """The bytes of an Avro message do not match its schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageBytes:
-    """One message, and its remaining cell budget."""
+    """The bytes of one Avro message, and the number of cells that it may still have."""
 
     data: bytes
     budget: CellBudget
@@ -183,7 +183,7 @@ def _next_block(data: MessageBytes, at: int, node: AvroNode) -> tuple[int, int]:
 
 
 def cells_of(node: AvroNode) -> int:
-    """Return the number of cells of an item of an array, or of an entry of a map."""
+    """Return the number of cells that one array item, or one map entry, of this type takes."""
     return node.item.cells + (node.kind == "map")
 
 

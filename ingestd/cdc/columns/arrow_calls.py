@@ -24,7 +24,7 @@ py_buffer: Callable[[Any], pa.Buffer] = pa.py_buffer
 
 
 def marks_of(array: Array) -> Mask:
-    """Return booleans as a NumPy array, with False for null."""
+    """Convert an Arrow boolean array to a NumPy mask (n,); null becomes False."""
     marks: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
     return marks
 
@@ -35,18 +35,18 @@ def valid_marks(array: Array) -> Mask:
 
 
 def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the values at these indices, with null for a negative index."""
+    """Return the values of an array at these indices; a negative index yields null."""
     absent = rows < 0
     return take(array, pa.array(rows, mask=absent if absent.any() else None))
 
 
 def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the values at these indices, which must be ascending and distinct."""
+    """Return the values of an array at these indices, which must be ascending and distinct."""
     return array if len(rows) == len(array) else take(array, pa.array(rows))
 
 
 def flattened(array: Any) -> Any:  # noqa: ANN401  (an Arrow array of lists, maps or structs)
-    """Return the concatenated elements of lists, or the fields of structs as a list of arrays."""
+    """Return all list elements as one array, or the fields of structs as a list of arrays."""
     return array.flatten()
 
 
@@ -62,14 +62,14 @@ def members(array: Array) -> dict[str, Array]:
 
 
 def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
-    """Return an array of structs with these fields; `rows` is its length."""
+    """Build a struct array of length `rows` from arrays by field name."""
     if not arrays:
         return pa.array([{}] * rows, pa.struct([]))
     return make_struct(list(arrays.values()), names=list(arrays))
 
 
 def entries(array: Array) -> tuple[Array, Array]:
-    """Return the concatenated keys and the concatenated values of the maps in an array."""
+    """Return all keys and all values of a map array, each as one flat array."""
     whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
     return whole.keys, whole.items
 
@@ -81,7 +81,7 @@ def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists o
 
 
 def offsets_of(lengths: npt.NDArray[np.int64]) -> Array:
-    """Return the offsets (n + 1,) of lists with these lengths."""
+    """Return the Arrow list offsets (n + 1,) of n lists with these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.array(offsets)

@@ -37,7 +37,7 @@ Finish = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True)
 class ColumnEncoding:
-    """The encoding of a column in the native reader.
+    """How the native reader parses and stores the JSON values of a column.
 
     `spec` is the plan node of its values, and `storage` the Arrow type of its buffers. `finish`, if
     not None, converts an array of this type to the array of the column. `comparable` states whether
@@ -133,7 +133,7 @@ def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | N
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """The Python reader of a column.
+    """The Python reader of a JSON column: decodes values with msgspec, then builds an Arrow array.
 
     `wire` is the msgspec type of a value. `build` returns the Arrow array of values.
     `find_unavailable` finds the placeholders of omitted values. `native` is the encoding with which
@@ -166,13 +166,14 @@ class ColumnReader:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """A column with its reader; both are None as long as all its values have been null.
+    """A column of a row plan: its name, its types, and how its JSON values are decoded.
 
-    `attribute` is the attribute of row structs that has its value. `wire` is the msgspec type of a
-    value that may be null. `default` is the value of an absent field: the default in the schema of
-    the message, else UNSET. `table_type` is the type of the column in the table, which differs from
-    the type of the values in messages if `is_declared`. `encoding` is the encoding of the native
-    reader, or RAW if the Python reader is used.
+    `column` and `reader` are None as long as all values have been null. `attribute` is the
+    attribute of row structs that has its value. `wire` is the msgspec type of a value that may be
+    null. `default` is the value of an absent field: the default in the schema of the message, else
+    UNSET. `table_type` is the type of the column in the table, which differs from the type of the
+    values in messages if `is_declared`. `encoding` is the encoding of the native reader, or RAW if
+    the Python reader is used.
     """
 
     name: str
@@ -197,7 +198,7 @@ class PlanColumn:
             object.__setattr__(self, "default", _default(self.column.default, self.wire))
 
     def values_of(self, rows: Sequence[Any]) -> list[Value]:
-        """Return the value of the column in each row struct."""
+        """Return the values (n,) of the column from n decoded row structs."""
         return list(map(attrgetter(self.attribute), rows))
 
     def as_declared(self, array: Array) -> Array:
@@ -220,12 +221,12 @@ def _default(text: bytes, wire: WireType) -> Value:
 
 
 def present(values: Values) -> list[Any]:
-    """Return the values, with None in place of UNSET for absent values."""
+    """Replace UNSET, the mark of an absent field, by None in a list of values."""
     return [None if value is UNSET else value for value in values]
 
 
 def plain(arrow_type: pa.DataType) -> Build:
-    """Return a builder for values that Arrow accepts unchanged.
+    """Return a function that builds an array of this type from values that Arrow accepts unchanged.
 
     Absent values are replaced by None only if Arrow fails, because the replacement is slow.
     """
@@ -240,7 +241,7 @@ def plain(arrow_type: pa.DataType) -> Build:
 
 
 def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
-    """Return a builder that converts values one by one if Arrow does not accept them unchanged."""
+    """Return an array builder that converts values one by one if Arrow rejects them unchanged."""
 
     def build(values: Values) -> Array:
         try:
@@ -253,7 +254,7 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """Return a builder that passes None for absent values to a conversion."""
+    """Wrap a conversion of values into a builder that replaces absent values by None first."""
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -272,7 +273,7 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the slow reader of a type, which accepts JSON values of any kind."""
+    """Return the slowest reader of a type, which accepts values of any JSON kind."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 

@@ -26,7 +26,7 @@ class VariableScale(msgspec.Struct, gc=False):
 
 
 def plain_number(unscaled: int, scale: int) -> str:
-    """Return unscaled * 10^-scale as text with all digits, without an exponent.
+    """Return unscaled * 10^-scale as decimal text, without an exponent.
 
     Raises ValueError if the scale is out of range.
     """
@@ -111,10 +111,11 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 
 
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
-    """Return a value if it is safe to pass to Arrow for a column with this scale.
+    """Check that a decimal can be passed to Arrow for a column with `scale` fractional digits.
 
-    Raises ValueError if a value other than zero has many more fractional digits than the column:
-    Arrow would read beyond its tables and might crash. A zero is then returned without them.
+    Returns the value; a zero is returned without excess fractional digits. Raises ValueError if
+    another value has many more fractional digits than the column: Arrow would read beyond its
+    tables and might crash.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

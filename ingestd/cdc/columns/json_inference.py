@@ -56,7 +56,7 @@ _MINORITY = 20
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
-    """Return the kinds of a JSON value, or an empty tuple for null.
+    """Return the kinds of a JSON value, such as `bool` or `text`; empty for null.
 
     The kinds of array elements and of object values are included, with a prefix. `raw` must be
     valid JSON without surrounding whitespace.
@@ -100,10 +100,7 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds of array elements or object values.
-
-    These are the kinds that have the prefix, without the prefix.
-    """
+    """Return the kinds of array elements or object values: those with `prefix`, without it."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 
@@ -176,7 +173,7 @@ def _inferred(kinds: JsonKinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> JsonKinds:
-    """Return the kinds of a column's values with the default settings of the connector."""
+    """Return the kinds of JSON values that a connector with default settings sends for a column."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

@@ -127,7 +127,10 @@ def float_of(value: object) -> float:
 
 
 def single_of(value: object) -> float:
-    """Convert a value like `float_of`; also raise OverflowError if it is out of range of FLOAT."""
+    """Convert a JSON number, a quoted number, NaN or an infinity to a float in the range of FLOAT.
+
+    Raises ValueError for any other value, and OverflowError if the number is out of range.
+    """
     number = float_of(value)
     with np.errstate(over="ignore"):
         if math.isfinite(number) and math.isinf(np.float32(number)):

@@ -76,7 +76,7 @@ def _floor_divide(values: Array, divisor: int) -> Array:
 
 
 def coarser_timestamps(values: Array, target: TimestampType) -> Array:
-    """Convert timestamps to the type `target`, whose unit is coarser; values are rounded down."""
+    """Cast timestamps to a type with a coarser unit, rounding down."""
     divisor = _NANOS_OF[target.unit] // _NANOS_OF[values.type.unit]
     return _floor_divide(values.cast(pa.int64()), divisor).cast(target)
 

@@ -47,7 +47,7 @@ def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
 
 
 def honoured_by(data_format: str) -> frozenset[str]:
-    """Return the options that a data format supports.
+    """Return the `type_mapping` options that a data format supports, in kebab-case.
 
     For an unknown format, these are the options that all formats support.
     """

@@ -75,7 +75,7 @@ def may_hold_text(array: Array) -> bool:
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
-    """Return no indices, for columns whose values are never omitted."""
+    """Return no index: the placeholder search for columns whose values are never omitted."""
     return []
 
 

@@ -33,7 +33,7 @@ _WHOLE_NUMBERS = frozenset({"INT", "BIGINT"})
 
 
 class Meaning(Enum):
-    """The meaning of the JSON values of a column, if the type does not determine it."""
+    """How the JSON values of a column are interpreted, if its type does not determine it."""
 
     PLAIN = "plain"
     """The usual JSON form of the type: integers, strings, base64 for bytes and decimals, ..."""

@@ -135,7 +135,7 @@ Changes = tuple[tuple[str, str | None], ...]
 
 
 def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
-    """Return the changes that the columns after the statement confirm.
+    """Keep the renames and drops that the column list after the statement confirms.
 
     A rename is confirmed if the new name is one of these columns and the old name is not; a drop,
     if the old name is not. Names are compared without case; new names are returned in the case of
@@ -152,9 +152,10 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
 
 
 def proven_alone(statement: str) -> Changes:
-    """Return the renames and drops of a statement whose old name no column has afterwards.
+    """Return the renames and drops that an ALTER TABLE statement proves by itself.
 
-    A change is left out if the statement adds a column with its old name, or renames one to it.
+    These are the changes whose old name no column has afterwards: a change is left out if the
+    statement adds a column with its old name, or renames one to it.
     """
     changes = column_changes(statement)
     there = {name.lower() for name in added_columns(statement)}

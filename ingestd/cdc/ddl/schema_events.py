@@ -57,7 +57,7 @@ def ddl_events(payload: bytes) -> list[DdlEvent]:
 
 
 def ddl_events_of(message: object) -> list[DdlEvent]:
-    """Return the changes and comments in a decoded control message, like `ddl_events`."""
+    """Return the column changes and comments in a control message that is decoded already."""
     try:
         return _events(msgspec.convert(message, _Event))
     except msgspec.ValidationError:

@@ -70,7 +70,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `aliyun-json` decoder with empty caches."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
         "aliyun-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)

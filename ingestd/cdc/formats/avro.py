@@ -14,7 +14,7 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
+    """Return a new `avro` decoder. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "avro")
     return PlainRecords("avro", AvroFields(schemas), settings.framing)
 
@@ -53,11 +53,11 @@ class AvroFields:
         }
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return the aliases of fields, which are their old names, each with the new name."""
+        """Return (alias, current name) of each field of the Avro record that has an alias."""
         return former_names(self._writers.node(frame, "decode"))
 
     def comments(self, frame: SchemaFrame) -> Comments:
-        """Return the `doc` of the record and of its fields."""
+        """Return the `doc` attributes of the Avro record and of its fields, as comments."""
         return record_comments(self._writers.node(frame, "decode"))
 
 

@@ -61,7 +61,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `aws-dms-json` decoder with empty caches."""
     return JsonChanges(
         "aws-dms-json",
         DmsDialect(),

@@ -67,7 +67,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `canal-json` decoder with empty caches."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
     return JsonChanges(
         "canal-json", canal, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)

@@ -48,7 +48,7 @@ _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChange
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
-    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
+    """Return a new `debezium-avro` decoder. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "debezium-avro")
     return DebeziumAvro(schemas, settings.framing, images=settings.images)
 
@@ -183,7 +183,7 @@ def _table_changes(
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    """Return the column with its declared type, if it has one."""
+    """Return the column with the type declared in the configuration, if any."""
     if declared is None or declared.as_nullable() == column.data_type:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:

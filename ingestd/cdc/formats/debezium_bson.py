@@ -42,7 +42,7 @@ _NO_DOCUMENT = (*PARSE_ERRORS, ValueError, TypeError, ArithmeticError)
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `debezium-bson` decoder with empty caches."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
     return JsonChanges("debezium-bson", BsonDialect(), texts, native_module())
 
@@ -218,9 +218,10 @@ Fields = Mapping[str, Json]
 
 
 def document_texts(document: str) -> dict[str, str | None]:
-    """Return the fields of a document as text (see `_field_text`), or None for null.
+    """Return the fields of a MongoDB document as text for STRING columns, None for null.
 
-    Raises msgspec.MsgspecError or ValueError if the document is invalid.
+    Extended JSON of scalars becomes plain text; objects and arrays become JSON text. Raises
+    msgspec.MsgspecError or ValueError if the document is invalid.
     """
     fields = _decode_fields(document)
     return {name: _field_text(bytes(raw)) for name, raw in fields.items()}

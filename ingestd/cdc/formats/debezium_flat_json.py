@@ -77,7 +77,7 @@ _decode_mark = msgspec.json.Decoder(str | None).decode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `debezium-flat-json` decoder with empty caches."""
     return JsonChanges(
         "debezium-flat-json",
         FlatDialect(),

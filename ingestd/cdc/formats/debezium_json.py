@@ -38,7 +38,7 @@ NATIVE = NativeFormat(flat_layout, _TABLE_FIELDS, no_keys)
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `debezium-json` decoder with empty caches."""
     return JsonChanges("debezium-json", DebeziumDialect(), settings, native_module(), NATIVE)
 
 

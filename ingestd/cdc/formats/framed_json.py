@@ -28,7 +28,11 @@ class FramedJson:
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk without its schema ids; see `DataFormat`."""
+        """Remove the schema ids of a chunk's messages, then decode it with the inner decoder.
+
+        `known` are the columns of existing target tables, and `declared` the columns whose types
+        are configured. Invalid records are returned as rejected records, with their original bytes.
+        """
         bare = replace(chunk, keys=self._bodies(chunk.keys), values=self._bodies(chunk.values))
         decoded = self._inner.decode(bare, known, declared)
         if not decoded.rejected:

@@ -65,7 +65,7 @@ _TABLE_FIELDS = TableFields((("database",), ("table",)), {("type",): texts_of(_W
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `maxwell-json` decoder with empty caches."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)

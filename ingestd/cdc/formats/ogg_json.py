@@ -56,7 +56,7 @@ _TABLE_FIELDS = TableFields((("table",), ("primary_keys",)), {("op_type",): text
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `ogg-json` decoder with empty caches."""
     dialect = OggDialect(images=settings.images)
     return JsonChanges(
         "ogg-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)

@@ -32,7 +32,7 @@ PAYLOAD = "payload"
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder of this data format."""
+    """Return a new `json` decoder with empty caches."""
     return JsonChanges(
         "json",
         PlainDialect(),
@@ -53,7 +53,7 @@ class RowValues:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
     def open(self, value: bytes) -> tuple[Shape, bytes]:
-        """Return the schema envelope (or `BARE`) and the row.
+        """Split a message value into its Connect schema envelope (or `BARE`) and its row.
 
         Raises RecordError if the envelope is invalid.
         """

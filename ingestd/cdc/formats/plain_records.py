@@ -32,11 +32,11 @@ Fields = Mapping[str, AvroColumn]
 
 
 class FieldReader(Protocol):
-    """A reader of messages with registered schemas into columns."""
+    """A reader of messages with registered schemas into columns, for Avro or Protobuf."""
 
     @property
     def refine(self) -> Refine | None:
-        """A function that adds the type within the schema to the frame of a message, if needed."""
+        """A function that adds the message type to a schema frame; None if not needed."""
         ...
 
     def read(
@@ -50,11 +50,11 @@ class FieldReader(Protocol):
         ...
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return pairs of the old and the new name of renamed fields that the schemas prove."""
+        """Return (old name, new name) of the renamed fields that the registered schemas prove."""
         ...
 
     def comments(self, frame: SchemaFrame) -> Comments:
-        """Return the comments in the schema."""
+        """Return the comments of the table and its columns in the registered schema."""
         ...
 
 

@@ -48,7 +48,7 @@ _Selector: TypeAlias = str | tuple[int, ...]
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
+    """Return a new `protobuf` decoder. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
     has_names = settings.framing.is_apicurio
     fields = ProtobufFields(schemas, renames=settings.renames, has_names=has_names)
@@ -111,7 +111,7 @@ class ProtobufFields:
         return () if known is None else known.former
 
     def comments(self, frame: SchemaFrame) -> Comments:
-        """Return the comments of the message type and its fields.
+        """Return the comments in the `.proto` file, of the message type and of its fields.
 
         The messages of the frame must have been read before.
         """

@@ -19,7 +19,7 @@ _BYTES = DataType("BYTES")
 
 
 def new_format(settings: FormatSettings) -> "RawRecords":
-    """Return a new decoder of this data format."""
+    """Return a new `raw` decoder."""
     return RawRecords()
 
 

@@ -26,7 +26,10 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Decoded events of one table, as parallel columns; `keys` is None if messages have no key."""
+    """Decoded change events of one table: changes, message keys and offsets as parallel sequences.
+
+    `keys` is None if messages have no key.
+    """
 
     changes: list[Any]
     keys: list[Row] | None
@@ -42,12 +45,12 @@ class Events:
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
-    """Return the batch of a table's events. Raises the errors of `assemble_changes`."""
+    """Build a change batch from a table's events. Raises the errors of `assemble_changes`."""
     return assemble_changes(_table_changes(plan, events))
 
 
 def assemble_good(plan: RowPlan, events: Events) -> tuple[ChangeBatch | None, Reasons]:
-    """Return a batch of the valid events, and the rejection reasons of the other events by index.
+    """Build a batch of the valid events; return it with the reasons of the invalid ones by index.
 
     The batch is None if no event is valid.
     """
@@ -107,12 +110,12 @@ class _StructImage:
         self._latest: tuple[PlanColumn | None, list[Value]] = (None, [])
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         absent = map(is_, self._values(column), repeat(UNSET))
         return np.fromiter(absent, np.bool_, len(self._rows))
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column, or None if no image has it."""
         if wanted is None:
             return _read(column, self._values(column), self.there)
         indices = np.flatnonzero(wanted & self.there)
@@ -125,7 +128,7 @@ class _StructImage:
         return take(cells, positions)
 
     def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterator[tuple[int, Reason]]:
-        """See `Image`."""
+        """Yield the (index, reason) of each value for which `cells` raises."""
         reader, target = column.reader, column.column
         if reader is not None and target is not None:
             indices = np.flatnonzero(self.there if wanted is None else wanted & self.there)
@@ -135,7 +138,7 @@ class _StructImage:
                 yield int(indices[position]), reason
 
     def overlaid(self, over: Mask, other: "_StructImage") -> "_StructImage":
-        """See `Image`."""
+        """Return these images, replaced by those of `other` where the mask is set."""
         rows = self._rows.copy()
         for index in np.flatnonzero(over).tolist():
             rows[index] = other._rows[index]

@@ -20,7 +20,7 @@ EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
 
 
 class Head(msgspec.Struct, gc=False):
-    """The outer fields of a payload that are read, as undecoded JSON; absent fields are null."""
+    """The outer fields of a Debezium payload as undecoded JSON; absent fields are null."""
 
     op: msgspec.Raw = _NULL
     source: msgspec.Raw = _NULL
@@ -55,7 +55,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 def is_debezium(message: JsonObject) -> bool:
-    """Return whether a JSON object looks like a Debezium change event."""
+    """Return whether a JSON object has the fields of a Debezium change event."""
     return "op" in message and not message.keys().isdisjoint(("before", "after", "source"))
 
 

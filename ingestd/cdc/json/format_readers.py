@@ -45,7 +45,7 @@ class TableFields:
 
     @property
     def spec(self) -> Spec:
-        """The node of the native plan for a message of any table."""
+        """The native plan node that matches a message of any table of this format."""
         return _open_object([*self.names, *self.rows])
 
 
@@ -172,7 +172,7 @@ _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 
 def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
-    """Return None, for formats without native layouts."""
+    """Return None: the layout function of formats that only Python can decode."""
     return
 
 
@@ -192,7 +192,7 @@ class NativeFormat:
 
     @property
     def in_order(self) -> bool:
-        """Whether messages must be decoded in order."""
+        """Whether messages must be decoded in order, since one can affect those after it."""
         return self.table_fields is None
 
 

@@ -37,7 +37,7 @@ class HeadReader(Generic[Head]):
             raise RecordError(explain(error, _PART)) from error
 
     def names(self, field: msgspec.Raw, called: str) -> tuple[str, ...]:
-        """Return the distinct column names in a field, or an empty tuple for null.
+        """Return the distinct column names listed in a field, or an empty tuple for null.
 
         `called` is the name of the field in error messages. Raises RecordError if the field is not
         a list of names.
@@ -60,7 +60,10 @@ def required(value: "Value | None", called: str) -> Value:
 
 
 def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
-    """Return the fields of a row image. Raises RecordError if it is not a JSON object."""
+    """Split a row image, a JSON object, into undecoded values by field name.
+
+    Raises RecordError if it is not a JSON object.
+    """
     try:
         return _decode_fields(image)
     except PARSE_ERRORS as error:
@@ -68,5 +71,5 @@ def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
 
 
 def image_of(fields: dict[str, msgspec.Raw]) -> bytes:
-    """Return a row image with these fields, as JSON."""
+    """Join undecoded JSON values by field name into a row image, a JSON object."""
     return msgspec.json.encode(fields)

@@ -76,14 +76,14 @@ def row_specs(
 
 
 def spec_of(column: PlanColumn) -> Spec:
-    """Return the node of a column's values, which must be null if the column has no reader yet."""
+    """Return the native plan node of a column's values; it accepts only null without a reader."""
     return NULL_SPEC if column.reader is None else column.encoding.spec
 
 
 def columns_spec(
     columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
 ) -> Spec:
-    """Return the node of an object with these columns.
+    """Return the native plan node of a JSON object whose fields are these columns.
 
     If `nullable`, the object may be null. If `closed`, it must not have other fields. If
     `required`, it must have all columns.
@@ -93,7 +93,7 @@ def columns_spec(
 
 
 def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
-    """Return a `Field` for each of `names`, which has its JSON text in `constants`.
+    """Return native plan fields that must have the JSON texts in `constants`, for each of `names`.
 
     A field whose text is null may be absent.
     """
@@ -101,22 +101,22 @@ def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> lis
 
 
 def constant_field(name: str, text: bytes) -> Field:
-    """Return a `Field` with a known JSON text. If the text is null, the field may be absent."""
+    """Return a native plan field that must have this JSON text. If it is null, it may be absent."""
     return (name, False, NULL_SPEC) if text == NULL else (name, True, ("literal", text))
 
 
 def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
-    """Return the node of an object with these fields, which may have other fields, too."""
+    """Return the native plan node of an object with these fields, and possibly others."""
     return ("object", nullable, False, tuple(fields))
 
 
 def words_spec(words: Sequence[str]) -> Spec:
-    """Return the node of a field whose value is one of these words."""
+    """Return the native plan node of a string that must be one of these words."""
     return ("choice", texts_of(words))
 
 
 def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
-    """Return words as JSON strings."""
+    """Encode words as JSON strings, with quotes."""
     return tuple(b'"%s"' % word.encode() for word in words)
 
 
@@ -136,12 +136,12 @@ def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Ma
 
 
 def run_texts(native: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run of equal values; the text of an absent field is null."""
+    """Return the JSON text of each run of equal values in a column; an absent field is null."""
     return [b"null" if text is None else text for _, text in native.runs or ()]
 
 
 def run_lengths(native: NativeColumn, rows: int) -> Indices:
-    """Return the number of rows in each run of equal values; shape (runs,)."""
+    """Return the number of rows in each run of equal values of a column; shape (runs,)."""
     bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
     lengths: Indices = bounds[1:] - bounds[:-1]
     return lengths
@@ -153,18 +153,18 @@ def flags(native: NativeColumn) -> Mask:
 
 
 def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return each row's value as its number in the choice node, from 1; an absent value is 0."""
+    """Return each row's choice among the words of its node: 1 for the first, 0 if absent."""
     return np.frombuffer(native.data, np.uint8)
 
 
 def counts(native: NativeColumn) -> Indices:
-    """Return the number of objects in the array of each message; shape (messages,)."""
+    """Return the number of objects in the JSON array of each message; shape (messages,)."""
     return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The positions (n,) of changes in the source's log, and a mask (n,) of snapshot rows."""
+    """Log positions (n,) of changes in the source database, and a mask (n,) of snapshot rows."""
 
     position: Numbers
     snapshot: Mask
@@ -182,7 +182,7 @@ class LayoutChanges:
 
 
 class Layout(Protocol):
-    """The layout of one table's messages in one format."""
+    """The native message layout of one table in one format: the plan, and how changes are read."""
 
     @property
     def root(self) -> Spec:
@@ -213,7 +213,11 @@ class TwoImages:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """See `Layout`."""
+        """Convert the columns that were read from messages to changes.
+
+        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
+        only Python can decode the messages.
+        """
         kinds = self.kinds(columns)
         before = ColumnImage(columns, self.before, flags(columns[self.before]))
         after = ColumnImage(columns, self.after, flags(columns[self.after]))
@@ -234,7 +238,11 @@ class OneRow:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """See `Layout`."""
+        """Convert the columns that were read from messages to changes.
+
+        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
+        only Python can decode the messages.
+        """
         kinds, there = self.kinds(columns), flags(columns[self.row])
         if not there.all():
             raise IrregularError("a message has no row")
@@ -258,7 +266,11 @@ class ListedRows:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """See `Layout`."""
+        """Convert the columns that were read from messages to changes, one for each listed row.
+
+        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
+        only Python can decode the messages.
+        """
         kinds, sizes, olds = self.kinds(columns), counts(columns[self.row]), columns[self.old]
         if not sizes.all():
             raise IrregularError("a message has no row")

@@ -52,7 +52,7 @@ class Shape:
     comments: Comments = NO_COMMENTS
 
     def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
-        """Return the payloads of messages, or None if a message has another envelope."""
+        """Remove this envelope from messages; return None if a message has another envelope."""
         if not self.prefix:
             return list(messages)
         prefix, suffix = self.prefix, self.suffix
@@ -186,7 +186,7 @@ class MessageKeys:
         self._checks: dict[tuple[str, ...], _Check | None] = {}
 
     def open(self, key: bytes | None) -> MessageKey:
-        """Return the key of a message; null and an object without fields are treated as absent.
+        """Parse a message key; null and an object without fields are treated as absent.
 
         Raises RecordError if the key is invalid, unless invalid keys are treated as absent.
         """

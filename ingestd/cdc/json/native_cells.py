@@ -57,7 +57,7 @@ def lacking(native: NativeColumn, rows: int) -> Mask:
 
 
 def kept(cells: Cells, rows: Mask) -> Cells:
-    """Return cells with nulls outside of the mask `rows`; only the validity bits are copied."""
+    """Set the cells outside of the mask `rows` (n,) to null; only the validity bits are copied."""
     array = cells.array
     validity, *rest = array.buffers()
     bits = np.packbits(rows, bitorder="little")
@@ -108,11 +108,11 @@ class _Unchecked:
     __slots__ = ()
 
     def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """See `Image`."""
+        """Yield the (index, reason) of each value for which `cells` raises."""
         return ()
 
     def overlaid(self, over: Mask, other: NativeImage) -> NativeImage:
-        """See `Image`."""
+        """Return these images, replaced by those of `other` where the mask is set."""
         return OverlaidImage(over, cast("NativeImage", self), other)
 
 
@@ -125,14 +125,17 @@ class ColumnImage(_Unchecked):
     there: Mask
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image lacks this field."""
         native = self.columns[(*self.path, column.name)]
         if native.seen == np.count_nonzero(self.there):
             return np.zeros_like(self.there)
         return lacking(native, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`. Raises IrregularError if an absent field has a default."""
+        """Return the cells (n,) of a column, or None if no image has it.
+
+        Raises IrregularError if an absent field has a default, which only Python fills in.
+        """
         native = self.columns[(*self.path, column.name)]
         if column.default is not UNSET and self._used(self.lacking(column), wanted).any():
             raise IrregularError(f"{column.name} has a default")
@@ -162,11 +165,11 @@ class MaskedImage(_Unchecked):
     there: Mask
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         return self.image.lacking(column) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column, null outside of the mask; None if no image has it."""
         return self.image.cells(column, self.there if wanted is None else self.there & wanted)
 
 
@@ -182,18 +185,18 @@ class GatheredImage(_Unchecked):
 
     @property
     def there(self) -> Mask:
-        """See `Image`."""
+        """A mask (n,) of the changes that have an image."""
         marks: Mask = self.indices >= 0
         return marks
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         if not len(self.image.there):
             return np.zeros(len(self.indices), np.bool_)
         return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column, null without image; None if no image has it."""
         indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
         used[indices[indices >= 0]] = True
@@ -210,14 +213,14 @@ class CoalescedImage(_Unchecked):
 
     @property
     def there(self) -> Mask:
-        """See `Image`."""
+        """A mask (n,) of the changes that have an image at either path."""
         return self.first.there | self.second.there
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """See `Image`."""
+        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
         return self.first.lacking(column) | self.second.lacking(column)
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`."""
+        """Return the cells (n,) of a column from both paths, or None if no image has it."""
         first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
         return choose(self.first.there, first, second)

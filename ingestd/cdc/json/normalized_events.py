@@ -57,10 +57,10 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """Return the before image of an update, or null if it contains no key column.
+        """Return the before image of an update if it is needed, or the JSON text null.
 
-        Without key columns in the before image, the key is unchanged. If `images` is set, or if the
-        key columns are unknown, the before image is always returned.
+        It is not needed if it contains no key column, since the key is then unchanged. If `images`
+        is set, or if the key columns are unknown, it is always needed.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -70,21 +70,22 @@ class TableNormalizer:
         return NULL
 
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of an insert.
+        """Return the normalized event of an insert, as JSON.
 
-        `where` has the JSON fields of its log position, in the form of `where_in_log`.
+        `after` is the row, and `where` has the JSON fields of its log position, in the form of
+        `where_in_log`.
         """
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the event of an update; `where` is as for `insert`.
+        """Return the normalized event of an update, as JSON; `where` is as for `insert`.
 
         Row plans read only the key in `before`, unless before images are requested.
         """
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of a delete; `where` is as for `insert`."""
+        """Return the normalized event of a delete, as JSON; `where` is as for `insert`."""
         return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
 
 
@@ -117,7 +118,7 @@ class TableNormalizers:
         self._normalizers: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
-        """Return the normalizer cached for these fields of a message, or None."""
+        """Return the cached normalizer for these determining fields of a message, or None."""
         return self._normalizers.get(which)
 
     def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:
@@ -169,7 +170,7 @@ class Dialect(Protocol):
 
 
 class GroupKey(NamedTuple):
-    """The common properties of the changes in a group.
+    """The properties that all changes of a group have in common.
 
     `key_shape` is the envelope of the message keys, or None if messages have no key. `key_names`
     are the columns of the message keys, or else the key columns of the normalizer.

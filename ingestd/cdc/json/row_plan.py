@@ -44,7 +44,7 @@ _encode_fields = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """A msgspec decoder, for single messages and for messages joined by newlines.
+    """The msgspec decoders of one message type: for a single message, and for joined lines.
 
     `lines` is None if messages can be decoded only one by one.
     """
@@ -220,14 +220,14 @@ def escaped_name(name: str) -> str:
 
 
 def normalized(message: bytes) -> bytes:
-    """Escape the field names of a JSON object. Raises one of `PARSE_ERRORS` if it is invalid."""
+    """Escape the field names of a JSON object for msgspec. Raises one of `PARSE_ERRORS`."""
     if b"\\" not in message and b"\x7f" not in message:
         return message  # no name in it needs escaping
     return _renamed(message)
 
 
 def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Escape the field names in the row images of a JSON object.
+    """Escape the field names in the row images of a JSON object for msgspec.
 
     `images` are the fields of the object that contain row images. Raises one of `PARSE_ERRORS` if
     the object is invalid.
@@ -249,7 +249,7 @@ def _renamed(text: bytes) -> bytes:
 
 
 def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Wrap a decoder so that its errors contain the original field names."""
+    """Wrap a decoder so that its errors contain the unescaped field names."""
 
     def decode_named(message: bytes) -> Any:  # noqa: ANN401  # the decoder's result
         try:

@@ -99,7 +99,7 @@ class TableMemory:
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
-        """Replace the known and declared types, and remove the plan.
+        """Replace the known and declared types, and discard the plan made for the old ones.
 
         If messages have a schema, a new plan is built immediately. Raises the errors of `plan_of`.
         """
@@ -109,11 +109,11 @@ class TableMemory:
             self.plan = plan_of(self, self.kinds)
 
     def remember(self, plan: RowPlan | None, counts: KindCounts) -> None:
-        """Cache a plan and the counts from which it was made, and update `width`."""
+        """Cache a plan and the kind counts from which it was made, and update `width`."""
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are not columns of the table.
+        """Return those of `names` that are not columns of the table.
 
         The list is empty if messages have a schema.
         """
@@ -124,12 +124,12 @@ class TableMemory:
     def takes(self, values: Sequence[bytes | None]) -> bool:
         """Return whether the plan, if any, can decode these messages into one batch.
 
-        This is not the case if the plan has too many columns that the table lacks.
+        It cannot if its columns that the table lacks would have too many cells.
         """
         return self.plan is None or not too_many_cells(self.width, values)
 
     def forget(self) -> None:
-        """Remove the plan, and the counts of columns that the table lacks."""
+        """Discard the plan, and the kind counts of columns that the table lacks."""
         lacking = frozenset(self.lacking(self.kinds))
         self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
 
@@ -402,7 +402,7 @@ class _Learning:
 
 
 def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
-    """Return the kinds of values in the row images and the key of a message, by column.
+    """Parse one message for the kinds of its values, by column of the row images and the key.
 
     The before image is included if `images` is set or the message has no key. Raises RecordError if
     the message is invalid.
@@ -450,7 +450,7 @@ def check_name(name: str) -> None:
 
 
 def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts plus those of further messages, each of which is counted `weight` times."""
+    """Add the kinds of further messages, each counted `weight` times, to the counts by column."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
         for name, kinds in cells.items():
@@ -461,7 +461,7 @@ def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) 
 
 
 def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
-    """Return the plan of a table for these counts of kinds.
+    """Build the row plan of a table from the counted kinds of its values.
 
     Raises RecordError if a column name is invalid, and UnsupportedError if a type has no Arrow
     type.

@@ -34,7 +34,10 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """A column, and the function that converts its non-null values (None if not needed)."""
+    """The column of a Protobuf field, and how its values become those of the column.
+
+    `convert` converts non-null values; it is None if they are used unchanged.
+    """
 
     column: WireColumn
     convert: Convert | None

@@ -84,7 +84,10 @@ class NativeFields:
             self._reader = module.ProtobufReader(specs, self._residual)
 
     def read(self, messages: Sequence[bytes], skip: int) -> SimpleFields | None:
-        """Read messages after their first `skip` bytes; None if they must be read in Python."""
+        """Read the simple fields of messages, skipping the first `skip` bytes of each.
+
+        Returns None if the messages must be read in Python.
+        """
         result = None if self._reader is None else self._reader.read(messages, skip)
         if result is None:
             return None

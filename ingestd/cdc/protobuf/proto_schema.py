@@ -74,7 +74,7 @@ class ProtoTypes:
     comments: dict[str, str] = field(default_factory=dict)
 
     def message_at(self, indexes: Iterable[int]) -> str:
-        """Return the full name of the message to which the message indexes of a frame refer.
+        """Return the full name of the message type at the message indexes of a schema frame.
 
         Raises ProtobufSchemaError if the message does not exist.
         """

@@ -86,7 +86,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class MessageReader:
-    """A reader of messages whose types are declared in one schema."""
+    """A decoder of Protobuf messages whose types are declared in one schema."""
 
     def __init__(self, types: ProtoTypes) -> None:
         self._types = types

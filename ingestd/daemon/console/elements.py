@@ -9,22 +9,25 @@ UNKNOWN = "–"
 
 
 def text(value: object) -> str:
-    """Return a value as escaped text."""
+    """Escape a value as HTML text."""
     return html.escape(str(value))
 
 
 def number(value: float | None) -> str:
-    """Return a number without decimals, or a dash if it is unknown."""
+    """Format a number without decimals, as HTML; a dash if it is unknown."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def change(document: Mapping[str, Any], before: str, after: str) -> str:
-    """Return two numbers of a document as "BEFORE to AFTER"."""
+    """Format two numbers of a document as "BEFORE to AFTER"."""
     return f"{number(document.get(before))} to {number(document.get(after))}"
 
 
 def time_tag(at: float | str | None) -> str:
-    """Return a time in UTC, given in seconds since 1970 or in ISO 8601, or a dash for None."""
+    """Format a time as an HTML time element in UTC; a dash for None.
+
+    The time is given in seconds since 1970 or in ISO 8601.
+    """
     if at is None:
         return UNKNOWN
     moment = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)

@@ -12,7 +12,7 @@ Document = Mapping[str, Any]
 
 
 class Level(StrEnum):
-    """How a condition is shown."""
+    """How serious a condition is, which determines how it is shown."""
 
     GOOD = "good"
     WAIT = "wait"

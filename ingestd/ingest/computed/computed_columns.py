@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A computed column: its name, and the function call or SQL expression that computes it."""
+    """A computed column: its name, and the call or SQL expression that computes it."""
 
     name: str
     call: Call | Expression
@@ -109,7 +109,7 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 
 
 def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
-    """Return the type of a computed column, or None if `types` does not determine it.
+    """Infer the type of a computed column; None if the types of columns do not determine it.
 
     Raises ConfigError if the column cannot be computed from columns of these types.
     """

@@ -121,7 +121,7 @@ _ZERO: Values = pa.scalar(0, pa.int64())
 
 
 def as_texts(values: Values, source: DataType) -> Values:
-    """Cast values to STRING with Paimon's casts. Raises UnsupportedError for nested types."""
+    """Cast values to STRING as Paimon does. Raises UnsupportedError for nested types."""
     if source.root in CHARACTER_ROOTS:
         return values
     if source.root in NESTED_ROOTS:
@@ -226,7 +226,7 @@ def source_of(call: Call) -> str | None:
 
 
 def type_of_call(call: Call) -> DataType | None:
-    """Return the type of a call's result, or None if it is the type of its column."""
+    """Return the result type of a function call; None if it is the type of its column."""
     if call.function == "now":
         return _INSTANT
     if call.function == "cast":
@@ -235,7 +235,7 @@ def type_of_call(call: Call) -> DataType | None:
 
 
 def constant_of(call: Call, now_ms: int) -> Values:
-    """Return the result of a call without a column as an Arrow scalar.
+    """Evaluate a call that takes no column, such as `now`, to an Arrow scalar.
 
     `now_ms` is the current time, in milliseconds since the epoch.
     """

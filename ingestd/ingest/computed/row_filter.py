@@ -29,7 +29,7 @@ _BOOLEAN = DataType("BOOLEAN")
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition on the rows of a table."""
+    """A SQL condition on the rows of a table: rows for which it is true are kept."""
 
     expression: Expression
 
@@ -92,7 +92,7 @@ def parse_filter(text: str) -> RowFilter:
 
 
 def filter_refusal(schema: TableSchema) -> str | None:
-    """Return why a table cannot have a row filter and what to change, or None if it can."""
+    """Return why a table cannot have a row filter, and what to change; None if it can."""
     if not schema.primary_keys:
         return None
     rules = merge_rules(schema)

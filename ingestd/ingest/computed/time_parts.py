@@ -65,7 +65,7 @@ def check_precision(text: str) -> None:
 
 
 def points_in_time(values: Values, source: DataType, precision: str = "0") -> Values:
-    """Return values as Arrow timestamps without a time zone.
+    """Convert values to Arrow timestamps without a time zone.
 
     Numbers are in seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9)
     since the epoch. Raises ArrowInvalid if a string is not a timestamp, and UnsupportedError if the
@@ -95,7 +95,7 @@ def _from_texts(values: Values) -> Values:
 
 
 def part_of(name: str, points: Values) -> Values:
-    """Return a part of timestamps as INT; `name` is the name of the part in Arrow (see `PARTS`)."""
+    """Return the calendar field `name`, such as the year, of timestamps as INT (see `PARTS`)."""
     parts: Values = pc.call_function(name, [points])
     return parts.cast(pa.int32())
 

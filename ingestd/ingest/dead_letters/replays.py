@@ -57,14 +57,17 @@ class ReplayPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """The records of one dead-letter table that are marked as replayed, by their positions."""
+    """The dead letters of one table that were replayed, by the positions of their records."""
 
     catalog: Catalog
     identifier: Identifier
     positions: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows that are marked; `rows` has the columns of `COORDINATES`."""
+        """Return a mask (n,) of the dead letters that were replayed.
+
+        `rows` has the columns of `COORDINATES`.
+        """
         if not self.positions:
             return np.zeros(rows.num_rows, np.bool_)
         return np.fromiter(

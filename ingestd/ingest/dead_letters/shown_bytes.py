@@ -14,9 +14,11 @@ BytesForm = Literal["null", "empty", "json", "text", "framed", "hex"]
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """Bytes for people: their form, and their content as text, which is None for null.
+    """Bytes of a record in readable form.
 
-    `framed` is hex of the bytes after the frame of a schema registry, whose id is `schema_id`.
+    `form` is how they are shown, such as text, JSON or hex, and `content` the result, None for
+    null. With the form `framed`, `content` is hex of the bytes after the frame of a schema
+    registry, and `schema_id` the id in the frame.
     """
 
     form: BytesForm
@@ -32,7 +34,7 @@ class ShownBytes:
 
 
 def shown_bytes(content: bytes | None) -> ShownBytes:
-    """Return bytes as what they are.
+    """Convert bytes of a record to readable text, in the form that fits them.
 
     Text is UTF-8 without control characters other than line ends and tabs. Zero and four more bytes
     in front of other bytes are the frame of a schema registry.

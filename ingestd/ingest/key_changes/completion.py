@@ -26,14 +26,15 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 def complete_rows(
     context: BatchContext, identifier: str, blobs: list[RowBlob], log: RecordLog | None = None
 ) -> tuple[list[RowBlob], int]:
-    """Return the blobs of a table with the values that key-changing updates left out.
+    """Fill in the values that key-changing updates of a table left out; return blobs and a count.
 
-    They are read from `log` (None: Kafka) and from the table. Values that are not found stay marked
-    as omitted, so that an insert that was sent again keeps those of its row. They become null if an
-    earlier row is not the same one: in tables without a primary key, and in tables with soft
-    deletes, where it can be a deleted one. Also returns the number of values that are not found and
-    that `fill_unavailable` does not count: those that become null, and those for which the merge
-    engine would keep an older value. Raises the errors of reading the source and the table.
+    Values are read from `log` (None: Kafka) and from the table. Values that are not found stay
+    marked as omitted, so that an insert that was sent again keeps those of its row. They become
+    null if an earlier row is not the same one: in tables without a primary key, and in tables with
+    soft deletes, where it can be a deleted one. The count is the number of values that are not
+    found and that `fill_unavailable` does not count: those that become null, and those for which
+    the merge engine would keep an older value. Raises the errors of reading the source and the
+    table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema

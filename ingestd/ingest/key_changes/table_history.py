@@ -38,10 +38,10 @@ def _as_the_table_is(policy: EvolutionPolicy) -> EvolutionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The state of a table from which its records are read again.
+    """An earlier snapshot of a table, from which on its records are read again.
 
-    `snapshot_id` is None for an empty table. `position` is the largest source position of its rows,
-    -1 if unknown.
+    `snapshot_id` is None for an empty table. `covered` are the offsets that it covers. `position`
+    is the largest source position of its rows, -1 if unknown.
     """
 
     snapshot_id: int | None
@@ -49,12 +49,12 @@ class Base:
     position: int = UNKNOWN
 
     def covered_until(self, where: TopicPartition) -> int:
-        """Return the first offset that the state does not cover, or 0 for a new topic partition."""
+        """Return the first offset that the snapshot does not cover; 0 for a new topic partition."""
         return self.covered.get(where.source, {}).get(where.topic, {}).get(where.partition, 0)
 
 
 def base_before(context: BatchContext, identifier: str, position: int) -> Base | None:
-    """Return the newest state of a table whose rows are all from before a source position.
+    """Return the newest snapshot of a table whose rows are all from before a source position.
 
     Returns None if the required snapshots have expired.
     """
@@ -81,7 +81,7 @@ class ReadRows:
 
 
 class TableHistory:
-    """The records of a table since `base`, in some topics, which are read as far as needed.
+    """Reads the records of a table since a snapshot, `base`, again, as far as needed.
 
     `records` is the number of rows that were read. `has_gap` is whether a log no longer has all
     records since the base.
@@ -105,7 +105,7 @@ class TableHistory:
         self.has_gap = False
 
     def passed(self, position: int) -> bool:
-        """Return whether no later record can be from before a source position.
+        """Return whether all records from before a source position have been read.
 
         In a single topic partition, this is true of the position of every record that was read.
         """
@@ -114,7 +114,7 @@ class TableHistory:
     def read_on(
         self, source: str, topic: str, position: int, ends: Mapping[TopicPartition, int]
     ) -> Iterator[ReadRows]:
-        """Yield the rows of a topic up to a source position, or up to the ends of its logs.
+        """Read on in a topic, and yield rows up to a source position or the ends of its logs.
 
         `ends` are offsets up to which topic partitions are read in any case. The next call
         continues where this one ended.
@@ -149,7 +149,7 @@ class TableHistory:
             yield read
 
     def read(self, where: TopicPartition, start: int, until: int) -> Iterator[ReadRows]:
-        """Yield the rows of a range again."""
+        """Read an offset range of a topic partition, and yield the table's rows of it."""
         offset_range = OffsetRange(where.source, where.topic, where.partition, start, until)
         yield from self._shaped(where, self._chunks(offset_range))
 

@@ -72,7 +72,7 @@ class ValueOrigins:
     unpaired: Indices
 
     def of(self, rows: Indices) -> "ValueOrigins":
-        """Return the origins of the values of these rows; a row that is `_ABSENT` has none."""
+        """Return origins that name these rows as the source of each value; `_ABSENT` means none."""
         taken = [
             np.append(array, _ABSENT)[rows] for array in (self.rows, self.table_keys, self.unpaired)
         ]
@@ -161,7 +161,7 @@ _SOURCE = "ingestd:source"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Inserts of one topic partition that lack values.
+    """Inserts of one topic partition that lack values which are to be found.
 
     `rows` have kind, offset, position, key and the columns of the values.
     """
@@ -172,7 +172,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """Values of a column, and for each of n inserts the index of its value or `_ABSENT`."""
+    """The values found for one column, with the index of the value for each of n inserts.
+
+    An index is `_ABSENT` if no value was found.
+    """
 
     values: Values
     indices: Indices

@@ -14,7 +14,7 @@ _PAUSE_SECONDS = 5.0
 
 
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
-    """Return whether a batch reached the limit of a source.
+    """Return whether a batch was limited by `max-offsets-per-trigger`, so that records remain.
 
     `limits` maps sources to the maximum number of offsets in a batch.
     """
@@ -39,7 +39,7 @@ class Backlog:
     _until: float = 0.0
 
     def opened(self, now: float) -> None:
-        """Record that a run of the stream has started."""
+        """Record that the tables were opened: a backlog is assumed until the first batch ends."""
         self._lagging, self._in_batch, self._until = True, False, now + _START_SECONDS
 
     def began(self) -> None:
@@ -51,7 +51,7 @@ class Backlog:
         self._lagging, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
 
     def died(self) -> None:
-        """Record that the run, with its current batch, has ended: maintenance need not wait."""
+        """Record that the run has failed, with its current batch: maintenance need not wait."""
         self._lagging, self._in_batch = False, False
 
     def is_lagging(self, now: float) -> bool:

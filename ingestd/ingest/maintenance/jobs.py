@@ -50,7 +50,7 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The result of an expiry: counts of what was expired, deleted, created or marked as done."""
+    """The result of an expiry job: counts of what was expired, deleted, created or marked."""
 
     job: Job
     seconds: float
@@ -79,11 +79,11 @@ Done = CompactionDone | Expired | NotDone
 def do_job(
     catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] | None = None
 ) -> Done:
-    """Run a job on the current state of the table; `clock` returns seconds since the epoch.
+    """Run a maintenance job on the current state of the table, and return its result.
 
-    If `clock` is None, expiry uses the clock of the object store, because the clock of this machine
-    may be wrong. Before a compaction, rows in postponed buckets are moved to real buckets. An
-    IngestdError is returned as NotDone.
+    `clock` returns seconds since the epoch. If it is None, expiry uses the clock of the object
+    store, because the clock of this machine may be wrong. Before a compaction, rows in postponed
+    buckets are moved to real buckets. An IngestdError is returned as NotDone.
     """
     now_ms = int((clock or time.time)() * 1000)
     try:

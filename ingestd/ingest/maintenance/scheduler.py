@@ -41,7 +41,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePace:
-    """The settings of maintenance: which kinds of jobs run, and the seconds between expiries."""
+    """Which kinds of maintenance run, and how often.
+
+    `expiry_interval` is the number of seconds between expiries of a table.
+    """
 
     compacts: bool = True
     expires: bool = True
@@ -97,7 +100,7 @@ class MaintenanceScheduler:
     def compacted(
         self, table: str, sorted_runs: SortedRuns, how: CompactionOutcome, now: float
     ) -> None:
-        """Record the result of a compaction."""
+        """Record the result of a table's compaction, and the sorted runs that it found."""
         if table in self._work:
             self._work[table].compacted(sorted_runs, how, now)
             self._note(table)
@@ -126,7 +129,7 @@ class MaintenanceScheduler:
         return (None, None) if work is None else (work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
-        """Return the tables for whose compaction ingestion should wait."""
+        """Return the tables with more sorted runs than their stop trigger: ingestion must wait."""
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:

@@ -51,7 +51,7 @@ class WorkRules:
 
 
 def rules_of(schema: TableSchema) -> WorkRules:
-    """Return the rules for a table.
+    """Derive the compaction rules of a table from its options.
 
     Raises ConfigError, which names the option, if an option is invalid.
     """
@@ -153,7 +153,7 @@ class TableWork:
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Return whether the table was compacted seconds ago, and no rule counts its new files.
+        """Return whether the table was compacted seconds ago, and no option counts its new files.
 
         Small commits arrive quickly, so one compaction after a pause handles the buckets of several
         commits.
@@ -167,7 +167,7 @@ class TableWork:
         return every is not None and self._since_full >= every
 
     def touched(self) -> None:
-        """Record a commit, after which expiry will have work."""
+        """Record that expiry will have work, because the table has a new commit."""
         self._idle = 0
 
     def committed(self, growth: TableGrowth, now: float) -> None:

@@ -18,7 +18,7 @@ _MEANING = {
 
 
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
-    """Return findings for records that tables lack and logs no longer have.
+    """Report records that tables lack and logs no longer have, as findings.
 
     `table` None includes all tables. A changed routing is a warning, because no record is lost.
     """
@@ -36,7 +36,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
-    """Return findings for missing tables, and for tables in which another writer replaced rows."""
+    """Report missing tables, and tables in which another writer replaced rows, as findings."""
     findings = [
         Finding(
             "error",
@@ -54,7 +54,7 @@ def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None
 
 
 def recount_findings(recount: Recount) -> list[Finding]:
-    """Return findings for differences between the rows of a table and its logs.
+    """Report the differences between the rows of a table and of its logs, as findings.
 
     If the logs no longer have all records, extra rows are not reported, and different rows are only
     a warning, because some of their values may be from expired records.

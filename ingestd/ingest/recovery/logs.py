@@ -55,7 +55,11 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """The logs of all sources: states by log, topic keys by (source, topic), names by topic key."""
+    """The state of the logs of all sources.
+
+    `states` has the state of each log, `keys` the topic key by (source, topic), and `names` the
+    topic name by topic key.
+    """
 
     states: Mapping[LogPartition, LogState] = field(default_factory=dict)
     keys: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -70,9 +70,10 @@ _WHAT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The covered offsets of each table, and (`finished`) of tables that are not created yet.
+    """The offsets that each table covers in each log.
 
-    `origin` is the first offset of each log that the pipeline reads.
+    `finished` are those of tables that are not created yet. `origin` is the first offset of each
+    log that the pipeline reads.
     """
 
     tables: Mapping[str, Vector]
@@ -80,7 +81,7 @@ class Coverage:
     origin: LogOffsets
 
     def holders(self, log: LogPartition) -> dict[str, Position]:
-        """Return the position of each table, and of TO_BE, in a log.
+        """Return the position of each table in a log; TO_BE stands for tables not created yet.
 
         A table without a position gets the origin of the log. The result is empty if no table has a
         position.
@@ -94,7 +95,7 @@ class Coverage:
 
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[LogPartition, Position]:
-    """Return the largest position of any table in each existing log."""
+    """Return the position of the most advanced table in each existing log."""
     positions = {state: covered.holders(state) for state in logs.states}
     return {log: max(held.values()) for log, held in positions.items() if held}
 
@@ -228,7 +229,7 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
 
 
 def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
-    """Return the losses for which a dead letter is written: one for each table and range.
+    """Return the losses for which a dead letter is written, one for each table and range.
 
     The dead-letter table and tables that do not exist yet are included only if no other table lacks
     the range, and only for ranges that the log has not replaced.

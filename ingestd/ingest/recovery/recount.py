@@ -83,7 +83,10 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class RecountSpan:
-    """The offsets to replay, and whether they are all covered offsets (`complete`)."""
+    """The offset ranges that a recount replays.
+
+    `complete` states whether these are all offsets that the table covers.
+    """
 
     start: Offsets
     end: Offsets

@@ -84,5 +84,5 @@ def _after_deletes(deletes: Mask, reached: Indices, owners: Indices) -> Mask:
 
 
 def concatenated(parts: list[Indices]) -> Indices:
-    """Concatenate arrays; no arrays give an empty one."""
+    """Concatenate arrays of indices; without arrays, return an empty one."""
     return np.concatenate(parts) if parts else np.empty(0, np.int64)

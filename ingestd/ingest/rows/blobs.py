@@ -126,7 +126,7 @@ class Report:
 
     @property
     def runs_again(self) -> bool:
-        """Whether the batch must run again after the driver has handled this report."""
+        """Whether the driver must handle findings, such as new columns, and run the batch again."""
         return bool(self.discoveries or self.truncates or self.unreadable)
 
 
@@ -136,7 +136,7 @@ def encode_rows(origin: BlobOrigin, rows: pa.Table) -> pa.Buffer:
 
 
 def as_bytes(blob: Blob) -> bytes:
-    """Return a blob as bytes, which share no memory with it."""
+    """Copy a blob to a bytes object, which shares no memory with it."""
     if isinstance(blob, UnsentRows):
         blob = blob.encoded()
     return blob if isinstance(blob, bytes) else blob.to_pybytes()
@@ -154,9 +154,9 @@ def encode_abort_marker() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The decoded blobs of a write task: rows by table, and reports.
+    """The decoded blobs of a write task: rows by table, and the reports of decode tasks.
 
-    If `void`, the task must write nothing.
+    If `void`, a blob was an abort marker, and the task must write nothing.
     """
 
     rows: dict[str, list[RowBlob]]

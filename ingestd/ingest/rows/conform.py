@@ -328,11 +328,12 @@ def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Conformed:
-    """Rows for a table, or the columns that the table must add or widen first.
+    """Rows of a batch in the columns of a table, or the columns that the table must get first.
 
     `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
     if unknown; omitted if all are unknown), and masks of omitted values. It includes the rows of
-    `failures`. In tables without a key, only streamed rows have a position.
+    `failures`. In tables without a key, only streamed rows have a position. `beyond` are the
+    columns to add or widen.
     """
 
     rows: pa.Table | None
@@ -410,7 +411,7 @@ def _beyond(
 
 
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Return the columns that the table lacks, or whose type in the table is narrower."""
+    """Return the columns that the table lacks or must widen, given the types in messages."""
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}
     for name, data_type in types.items():

@@ -10,12 +10,12 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def omission_marks(rows: pa.Table) -> list[str]:
-    """Return the columns that are marks."""
+    """Return the names of the marker columns: masks of omitted values of a column."""
     return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
 
 
 def omitted_columns(rows: pa.Table) -> list[str]:
-    """Return the columns of the table of which rows lack values."""
+    """Return the table columns of which some rows omit the value."""
     marks = [name for name in omission_marks(rows) if name != KEPT_DELETE]
     return [name.removeprefix(UNAVAILABLE_PREFIX) for name in marks]
 

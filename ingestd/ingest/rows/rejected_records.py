@@ -23,7 +23,7 @@ class Failure:
 def judge_records(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> tuple[Mask, list[RejectedRecord]]:
-    """Return a mask of the rows whose records are valid, and the rejected records.
+    """Reject the records of failed rows; return a mask (n,) of the other rows, and the rejections.
 
     `offsets` are the offsets of all rows. A record is rejected if any of its rows fails; the reason
     is its first failure.
@@ -54,7 +54,7 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecor
 def rejected_whole(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> list[RejectedRecord]:
-    """Return the rejected records if no record is valid, or else an empty list."""
+    """Reject all records if none is valid; otherwise return an empty list."""
     good, rejected = judge_records(chunk, offsets, failures)
     return [] if bool(good.any()) else rejected
 
@@ -62,6 +62,6 @@ def rejected_whole(
 def rejected_record(
     chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
 ) -> RejectedRecord:
-    """Return the rejected record for an offset of a chunk. `cause` is (stage, reason)."""
+    """Build the rejected record for an offset of a chunk. `cause` is (stage, reason)."""
     failure = Failure(np.zeros(0, np.bool_), *cause, message)
     return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

@@ -17,7 +17,7 @@ from ingestd.paimon.catalog.base import Identifier, check_case
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The target of a source table.
+    """The target table of a source table, and the columns that routing adds to its rows.
 
     `table` is the identifier "database.table" of the target. `columns` maps STRING columns that the
     route adds to their constant values; `key_columns` are the added columns in the key.
@@ -91,7 +91,7 @@ class Router:
         return Route(table, matched.columns, matched.rule.key_columns)
 
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
-        """Return why records of a source table without a route are rejected.
+        """Return the reason to reject records of a source table without a route.
 
         Returns None if they are dropped, like the records of a table that is excluded by name.
         """
@@ -155,7 +155,7 @@ def check_sharing(
 def sharing_problem(
     routing: RoutingConfig, table: str, source_tables: frozenset[QualifiedSourceTable]
 ) -> str | None:
-    """Return why source tables must not share a target, or None if they may.
+    """Return why source tables must not share a target; None if they may.
 
     Source tables may share a target if they are in the table mapping, if they match a rule with
     `merge-shards`, or if `merge-shards` is set for the whole routing.

@@ -51,11 +51,11 @@ ColumnTypes = Mapping[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The renamed, added and dropped columns for the rows of one route.
+    """How the columns of a source table are renamed, extended and selected for its target.
 
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
-    columns to their values, and `key` are the route columns that precede the message key.
-    If `by_position`, rows must have a source position. `declared` are the columns with a configured
+    columns to their values, and `key` are the route columns that precede the message key. If
+    `by_position`, rows must have a source position. `declared` are the columns with a configured
     type.
     """
 
@@ -94,11 +94,11 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True)
 class ShapedBatch:
-    """A batch with the columns of its target, the rows that failed, and the number of `filtered`.
+    """A batch with the columns of its target, and the rows that failed or were filtered out.
 
     The rows of changes that do not pass the row filter are DELETE rows, or are left out if the
-    table has no primary key. `unknown_keys` is the number of updates without a before image that
-    may have changed the primary key.
+    table has no primary key; `filtered` is their number. `unknown_keys` is the number of updates
+    without a before image that may have changed the primary key.
     """
 
     batch: ChangeBatch

@@ -29,11 +29,12 @@ Slots = npt.NDArray[np.int64]
 def assign_slots(
     target: TableContext, rows: pa.Table, slots: int, task_index: int
 ) -> tuple[pa.Table, Slots]:
-    """Return the rows with their bucket or key hash, and the slot (0 to slots - 1) of each row.
+    """Assign each row to a slot (0 to slots - 1), the write task that gets it.
 
-    Rows of an append table without buckets stay in the task that decoded them, except rows with a
-    source position: repeats of a change must be in the same slot. All rows of a key in a partition
-    get the same slot. If keys can move between partitions, all rows of a key get the same slot.
+    Returns the rows, with their bucket or key hash, and the slots (n,). Rows of an append table
+    without buckets stay in the task that decoded them, except rows with a source position: repeats
+    of a change must be in the same slot. All rows of a key in a partition get the same slot. If
+    keys can move between partitions, all rows of a key get the same slot.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:

@@ -61,7 +61,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The cached targets of one task. Methods raise the errors of `Router`."""
+    """A cache of the targets of source tables in one task. Methods raise the errors of `Router`."""
 
     _context: BatchContext
     _targets: dict[tuple[str, QualifiedSourceTable], Target | None] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def _target(
 
 @dataclass(frozen=True, eq=False)
 class TargetColumns(Mapping[SourceTable, ColumnTypes]):
-    """The column types of the targets of one topic by source table, for decoders.
+    """Column types of target tables by source table, which decoders look up for one topic.
 
     If `only_declared`, these are the configured types, else the types in existing tables.
     """
@@ -173,7 +173,7 @@ def table_columns(target: TableContext) -> ColumnTypes:
 
 
 def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """Return the shape for the rows of a route, or None if no column changes.
+    """Build the column changes for the rows of a route; None if no column changes.
 
     Raises ConfigError if computed columns depend on each other circularly.
     """
@@ -268,7 +268,7 @@ def _soft_delete_rejection(target: TableContext, shape: RowShape | None) -> Sour
 def rejected_unrouted(
     router: Router, chunk: RecordChunk, batch: ChangeBatch
 ) -> list[RejectedRecord]:
-    """Return the rejected records of a batch without a route; empty if they are dropped."""
+    """Reject the records of a batch without a route; empty if the configuration drops them."""
     complaint = router.complaint(chunk.topic, batch.source)
     if complaint is None:
         return []
@@ -278,6 +278,6 @@ def rejected_unrouted(
 def rejected_all(
     chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
 ) -> list[RejectedRecord]:
-    """Return all records of a batch as rejected records with the same reason."""
+    """Reject all records of a batch for the same reason."""
     failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
     return judge_records(chunk, batch.offset, [failure])[1]

@@ -117,7 +117,7 @@ def followed_until(column_history: Ledger) -> int:
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Apply a column history to column types; return the types of the current columns.
+    """Return the column types after the renames and drops of a column history are applied.
 
     Dropped columns are removed. If a column occurs under its old and its new name, its type holds
     the values of both.

@@ -56,7 +56,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class TableTruncate:
-    """A truncate that has not been applied to the table, and the record that contains it.
+    """A truncate that a table has not applied yet, and the record that contains it.
 
     Rows with a smaller source position than `position` are older; `position` is None if unknown.
     """

@@ -161,7 +161,7 @@ def together(
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """Return a type for the values of a column's known type (None: unknown) and of a new type.
+    """Return a type that holds the values of a column's known type (None: unknown) and a new one.
 
     If no type holds the values of both, the result is STRING if the policy converts to text, else
     the known type. Raises SchemaConflictError if `policy.fails`.

@@ -110,7 +110,7 @@ def check_policy(policy: EvolutionPolicy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision on which new columns and wider types of a table are allowed.
+    """Which new columns and wider types a table accepts under its evolution policy.
 
     `grow` maps columns to add or widen to their types. `refused` maps columns that may not be added
     or widened to the reason. `moved` maps columns to the separate columns in which their new values

@@ -50,7 +50,7 @@ def refuse_ordering(
 def ordering_conflict(
     table: str, options: Mapping[str, str], column: str, *, by_position: bool
 ) -> str | None:
-    """Return why a table does not have the configured ordering and what to change, or None.
+    """Return how a table's ordering differs from the configured one, and what to change; or None.
 
     `options` are the options with which the table was created, and `column` is the name of its
     source position column.

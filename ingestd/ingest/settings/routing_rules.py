@@ -52,7 +52,7 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The result of a rule for one source table, with all references replaced."""
+    """A routing rule as it applies to one source table, with all references replaced."""
 
     rule: RouteRule
     to: str | None

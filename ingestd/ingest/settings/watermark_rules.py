@@ -8,7 +8,7 @@ EventTime = Literal["none", "source", "column"]
 
 @dataclass(frozen=True, slots=True)
 class WatermarkRules:
-    """The event time of a table's rows, and which of its topic partitions are waited for.
+    """How watermarks of a table are derived: event time, allowed delay and idle timeout.
 
     `event_time` is the time of a change in its source ("source") or the value of `column`
     ("column"); with "none", the table gets no watermarks. Rows may be up to `delay_ms` later than

@@ -75,9 +75,9 @@ def decode_ranges(
 def shape_again(
     context: BatchContext, source: str, chunks: Iterable[RecordChunk]
 ) -> Iterator[ShapedRows]:
-    """Decode chunks of a source to rows of their targets, which are not sent or counted.
+    """Decode chunks of a source to rows of their targets again, without sending or counting them.
 
-    Raises as `decode_ranges`.
+    Raises the errors of `decode_ranges`.
     """
     task = _DecodeTask(context, 0)
     for chunk in chunks:
@@ -254,7 +254,7 @@ class _DecodeTask:
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """Split off the records of more than `max_bytes` as rejected records; return both.
+    """Split off the records larger than `max_bytes` as rejected records; return both.
 
     The size of a record is that of its key and value together.
     """

@@ -34,7 +34,7 @@ ASKED_FOR = "no-route"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLog:
-    """The discoveries of a task, merged by target and source table."""
+    """Collects the discoveries of a decode task, merged by target and source table."""
 
     _merged: dict[tuple[str, QualifiedSourceTable], Discovery] = field(default_factory=dict)
     _unmerged: list[Discovery] = field(default_factory=list)
@@ -61,7 +61,7 @@ class DiscoveryLog:
         )
 
     def findings(self) -> tuple[Discovery, ...]:
-        """Return all discoveries."""
+        """Return all discoveries of the task."""
         return (*self._merged.values(), *self._unmerged)
 
 
@@ -86,7 +86,7 @@ def merge_columns(
 
 @dataclass(slots=True)
 class Findings:
-    """The findings of one task; tables are named by identifier.
+    """Collects the findings of one decode task; tables are named by identifier.
 
     `sources` are the sources of the batch, by name, and `event_time_columns` the columns whose
     largest values are reported, by table. If `runs_again`, the batch must run again because of a

@@ -70,7 +70,7 @@ class _Held:
 
 @dataclass(slots=True)
 class MapSideDedup:
-    """A buffer that deduplicates the output rows of one decode task.
+    """Buffers the rows of one decode task, and drops those that a later row of their key replaces.
 
     Dropped rows are counted as written rows.
     """
@@ -183,7 +183,7 @@ def keeps_newest(table: FileStoreTable) -> bool:
 
 
 def can_be_left_out(rows: pa.Table) -> bool:
-    """Return whether rows can be dropped: they omit no values, and contain no before images."""
+    """Return whether a later row can replace these rows: none omits values or is a before image."""
     if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
         return False
     return not bool((rows.column(KIND).to_numpy() == RowKind.UPDATE_BEFORE).any())

@@ -44,7 +44,7 @@ _Record = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The state of the stream that decisions on truncates require.
+    """What decisions on truncates must know of logs and tables, as functions.
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
@@ -62,7 +62,7 @@ class Stream:
 
 @dataclass(slots=True)
 class Truncates:
-    """The decisions for a batch: tables that it truncates, and truncates that are not applied."""
+    """The decisions on the truncates of a batch: tables to truncate, and truncates not applied."""
 
     accepted: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Truncates:
         )
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
-        """Return the ranges of the batch, including the offsets that must be read again."""
+        """Extend the ranges of a batch by the offsets that an accepted truncate reads again."""
         by_partition = {
             (range_.source, range_.topic, range_.partition): range_ for range_ in ranges
         }

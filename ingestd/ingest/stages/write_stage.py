@@ -65,7 +65,10 @@ RANK = "ingestd:rank"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows with their ranks; `topics` has the number of each row's topic within the run."""
+    """Rows of a table that are written together, with their ranks in the order of arrival.
+
+    `topics` has the number of each row's topic within the run.
+    """
 
     rows: pa.Table
     topics: _Numbers

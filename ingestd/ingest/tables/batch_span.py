@@ -22,7 +22,7 @@ from ingestd.kafka.offset_ranges import BatchOffsets
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """The positions that a batch covers in each log that it reads: from `start` to `until`."""
+    """The positions between which a batch reads each log: from `start` to `until`."""
 
     start: LogOffsets = field(default_factory=dict)
     until: Vector = field(default_factory=dict)
@@ -30,7 +30,7 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True)
 class TableStep:
-    """The changes that a batch makes to the progress record and the watermark of one table.
+    """What a batch changes in the progress record and the watermark of one table.
 
     `topic_keys` are keys of the topics from which the batch has rows for the table. `dropped` are
     names of carried snapshot properties that are removed. `watermark` is that of the snapshot, in
@@ -103,7 +103,7 @@ def with_fingerprints(
 def first_gap(
     covered: Vector, span: BatchSpan, progress: PipelineProgress
 ) -> tuple[str, int, int, int] | None:
-    """Return a log in which a table would lack records if the batch were committed, or None.
+    """Return the first log in which committing a batch would skip records of a table, or None.
 
     The log is returned as topic key and partition, followed by the first offset that the table does
     not cover and the first offset of the batch.
@@ -132,7 +132,7 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
 def next_record(
     before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
 ) -> TableProgress:
-    """Return the progress record of a table's next snapshot: `before` with `step` applied."""
+    """Apply a batch's changes to a table's progress record; return that of its next snapshot."""
     before = before or TableProgress(pipeline)
     positions = [
         position for position in (before.truncated, step.truncated) if position is not None
@@ -150,7 +150,7 @@ def next_record(
 
 
 def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets in `start` that are smaller than the offset of the same log in `end`."""
+    """Return the offsets in `start` that are smaller than those of the same log in `end`."""
     smaller = {
         key: {p: o for p, o in offsets.items() if o < offset_in(end, key, p)}
         for key, offsets in start.items()

@@ -57,7 +57,7 @@ class Heartbeat:
             self._io.delete_quietly(path)
 
     def take_reopen_request(self) -> bool:
-        """Return whether a command has asked to open the tables again, and forget the request.
+        """Return whether a command has asked to open the tables again, and delete the request.
 
         Raises StorageError.
         """

@@ -104,9 +104,9 @@ class Leadership:
     def verdict(self, error: IngestdError) -> IngestdError:
         """Return the error to raise if a batch failed with `error`.
 
-        A FencedError is replaced by the result of `check`. If this process still is the leader, its
-        predecessor has made a last commit, and the result is a CommitConflictError: the tables are
-        opened again.
+        A FencedError is replaced by the result of `check`: it can mean that the predecessor of this
+        process has made a last commit. If this process still is the leader, the result is a
+        CommitConflictError, and the tables are opened again.
         """
         if not isinstance(error, FencedError):
             return error

@@ -93,7 +93,7 @@ def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int
 
 
 def furthest(vector: Vector, other: Vector) -> Vector:
-    """Return the larger position of each log in two vectors.
+    """Merge two vectors of log positions: the larger position of each log.
 
     Returns `vector` itself if no position in `other` is larger.
     """
@@ -111,12 +111,12 @@ def furthest(vector: Vector, other: Vector) -> Vector:
 
 
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
-    """Return `shared` if the vector has equal offsets, so that equal vectors are one object."""
+    """Return `shared` in place of an equal vector, so that equal vectors are one object."""
     return shared if vector is shared or offsets_of(vector) == offsets_of(shared) else vector
 
 
 def replaced(vector: Vector, changes: Vector) -> Vector:
-    """Return a vector with the positions of `changes`, even if they are smaller."""
+    """Set positions of a vector to those of `changes`, even if these are smaller."""
     return {
         **vector,
         **{key: {**vector.get(key, {}), **positions} for key, positions in changes.items()},
@@ -124,7 +124,7 @@ def replaced(vector: Vector, changes: Vector) -> Vector:
 
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
-    """Return the smallest position of each log over all vectors.
+    """Merge vectors of log positions: the smallest position of each log.
 
     For a log that a vector lacks, the vector's position is the origin of the log, or offset 0.
     """

@@ -76,7 +76,7 @@ class PipelineProgress:
 
     @property
     def finished(self) -> Vector:
-        """The positions below which every batch was committed to every table."""
+        """The positions below which every batch was committed to every table, by log."""
         return {
             key: {
                 partition: Position(started) if started < position.offset else position

@@ -115,7 +115,7 @@ class RegistryOpening:
         return {name: managed for name, managed in loaded.items() if managed is not None}
 
     def judged(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> ManagedTable:
-        """Return an opened table with its covered offsets.
+        """Complete an opened table by its covered offsets.
 
         A new table, which has no record, covers the progress of the pipeline. Raises
         ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.

@@ -121,7 +121,7 @@ class TableRegistry:
             self.alter(self.dead_letters, columns)
 
     def floor(self) -> Vector:
-        """Return the positions below which no existing or future table lacks a row."""
+        """Return the positions below which no table, existing or created later, lacks a row."""
         covered = [table.covered for table in self.tables.values()]
         return lowest([self.progress.end, *covered], self.progress.origin)
 
@@ -312,7 +312,7 @@ class TableRegistry:
         reach(CrashPoint.CLAIMS_WRITTEN)
 
     def note(self, progress: PipelineProgress) -> None:
-        """Replace the progress of the pipeline, and the covered offsets of tables that share it."""
+        """Set the progress of the pipeline, and the covered offsets of tables that share it."""
         shared = self.progress.end
         self.progress = progress
         self._memo.clear()

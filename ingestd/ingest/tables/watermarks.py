@@ -27,7 +27,7 @@ class _Reached:
 
 
 class Watermarks:
-    """The event times that the topic partitions of a pipeline have reached since its start.
+    """Derives watermarks from the event times that topic partitions have reached since the start.
 
     `rules_of` returns the rules of a table (None: it gets no watermarks), and `clock` a monotonic
     time in seconds.

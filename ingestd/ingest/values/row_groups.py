@@ -19,7 +19,7 @@ Values: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """The group number of each row (`codes`), and the index of one row of each group (`first`)."""
+    """A grouping of n rows: the group number of each row (n,), and one row index of each group."""
 
     codes: Codes
     first: Codes

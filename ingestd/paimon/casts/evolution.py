@@ -50,7 +50,10 @@ def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
 def file_columns(
     file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> dict[str, DataField]:
-    """Return the file's field of each requested field in the file, by the requested name."""
+    """Match the requested fields with those of a file by id; return the file's fields by name.
+
+    The names are those of the requested fields. Fields that the file lacks are left out.
+    """
     by_id = {field.id: field for field in file_fields}
     return {field.name: by_id[field.id] for field in fields if field.id in by_id}
 

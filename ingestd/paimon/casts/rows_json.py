@@ -69,7 +69,7 @@ _Item = TypeVar("_Item")
 
 
 def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """Return one JSON line per row, in the order of the rows.
+    """Encode rows as canonical JSON lines, one per row, in the order of the rows.
 
     `fields` are the columns with their Paimon types.
     """

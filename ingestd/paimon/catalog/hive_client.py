@@ -85,7 +85,7 @@ class Address:
 
 @dataclass(frozen=True)
 class MetastoreSession:
-    """A connection to one server."""
+    """An open connection to one server of a metastore."""
 
     address: Address
     connection: socket.socket
@@ -112,7 +112,7 @@ class MetastoreSession:
 
 @dataclass(frozen=True)
 class Metastore:
-    """A metastore with the addresses of its servers; `user` owns what is created."""
+    """A Hive Metastore, by the addresses of its servers; `user` owns what is created."""
 
     addresses: Sequence[Address]
     user: str

@@ -24,7 +24,7 @@ _ACQUIRED, _WAITING = 1, 2
 
 @dataclass(frozen=True)
 class HiveLock:
-    """The lock of one table; `sleep` takes seconds."""
+    """The lock of one table in a Hive Metastore; `sleep` takes seconds."""
 
     metastore: Metastore
     identifier: Identifier
@@ -33,7 +33,11 @@ class HiveLock:
 
     @contextmanager
     def held(self, branch: str) -> Iterator[None]:
-        """See `TableLock`."""
+        """Hold the lock for the duration of the block; it excludes writers of all branches.
+
+        Raises CommitConflictError if others hold it for too long, StorageError if the metastore
+        does not respond.
+        """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         lock_id = self._acquire(f"{self.identifier.table}{suffix}")
         try:

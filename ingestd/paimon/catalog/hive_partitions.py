@@ -14,7 +14,7 @@ _PARTITIONS_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class HivePartitions:
-    """`PartitionRegistry` in a metastore.
+    """The partitions of a table as a Hive Metastore lists them.
 
     `keys` are the partition columns, `directory` is that of the partitions. Partitions that exist
     already are added without effect.
@@ -31,11 +31,15 @@ class HivePartitions:
 
     @property
     def is_new(self) -> bool:
-        """See `PartitionRegistry`."""
+        """Whether this process has not listed any partition yet."""
         return not self._known
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
-        """See `PartitionRegistry`."""
+        """Add partitions of a snapshot to the metastore, and remove those that it emptied.
+
+        Raises StorageError if the metastore does not respond: the change is then made with the
+        next.
+        """
         self._pending.update({values: True for values in added if values not in self._known})
         self._pending.update(dict.fromkeys(removed, False))
         if not self._pending:

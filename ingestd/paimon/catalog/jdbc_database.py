@@ -45,7 +45,7 @@ _MYSQL_TLS: Mapping[str, Mapping[str, bool]] = {
 
 
 class Session(Protocol):
-    """A connection in a transaction."""
+    """A connection to the catalog's database, in one transaction."""
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; each `?` in it stands for a parameter."""
@@ -61,7 +61,7 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database by its address."""
+    """The database of a JDBC catalog, and the differences of its SQL."""
 
     @property
     def address(self) -> str:
@@ -130,12 +130,15 @@ class SqliteDatabase:
 
     @property
     def address(self) -> str:
-        """See `Database`."""
+        """The URL of the database file."""
         return f"{_SQLITE}{self.path}"
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """See `Database`."""
+        """Connect, and commit at the end of the block, or roll back if it raises an error.
+
+        Raises StorageError if the file cannot be opened, ConfigError if it refuses a statement.
+        """
         try:
             with closing(self._connected()) as connection:
                 if self.journal_mode is not None:
@@ -165,7 +168,10 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """See `Database`."""
+        """Connect, and commit at the end of the block, or roll back if it raises an error.
+
+        Raises StorageError if the server does not respond, ConfigError if it refuses a statement.
+        """
         psycopg = _driver("psycopg", self.address)
         try:
             with psycopg.connect(
@@ -198,7 +204,10 @@ class MySqlDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """See `Database`."""
+        """Connect, and commit at the end of the block, or roll back if it raises an error.
+
+        Raises StorageError if the server does not respond, ConfigError if it refuses a statement.
+        """
         pymysql = _driver("pymysql", self.address)
         try:
             with closing(pymysql.connect(**self.settings)) as connection:

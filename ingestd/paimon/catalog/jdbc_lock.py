@@ -22,7 +22,7 @@ _RELEASE = f"DELETE FROM {_LOCKS} WHERE lock_id = ?"
 
 @dataclass(frozen=True)
 class JdbcLock:
-    """The lock of one table; `sleep` takes seconds."""
+    """The lock of one table, a row in the database of a JDBC catalog; `sleep` takes seconds."""
 
     database: Database
     catalog_key: str
@@ -32,7 +32,11 @@ class JdbcLock:
 
     @contextmanager
     def held(self, branch: str) -> Iterator[None]:
-        """See `TableLock`."""
+        """Hold the lock for the duration of the block; it excludes writers of all branches.
+
+        Raises CommitConflictError if others hold it for too long, StorageError if the database does
+        not respond.
+        """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         lock_id = f"{self.catalog_key}.{self.identifier}{suffix}"
         self._acquire(lock_id)

@@ -281,7 +281,7 @@ class RestCatalog:
 
 @dataclass(frozen=True, slots=True)
 class ServerCommit:
-    """`SnapshotCommit` through the server of a catalog.
+    """Publishes the snapshots of a table through the server of a REST catalog.
 
     `table_id` distinguishes the table from a later table of the same name.
     """

@@ -36,14 +36,14 @@ Method = Literal["GET", "POST", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class RestResponse:
-    """A response that the caller interprets: success, 404 (not found) or 409 (exists)."""
+    """A response of a REST catalog that the caller interprets: success, 404 or 409."""
 
     status: int
     document: Mapping[str, Any]
 
     @property
     def missing(self) -> str | None:
-        """Return the kind of the missing resource (`TABLE`, ...; "" if unknown).
+        """Return the kind of the missing resource, such as `TABLE`; "" if unknown.
 
         Returns None if the status is not 404.
         """

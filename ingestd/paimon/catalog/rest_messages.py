@@ -1,8 +1,8 @@
 """Messages to a REST catalog: schemas, schema changes and commits as JSON.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
+The functions only convert values to documents and back.
 
-Pure functions between values and documents.
+Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 """
 
 import json

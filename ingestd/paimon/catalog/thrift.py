@@ -19,7 +19,7 @@ _MAX_BYTES = 1 << 30
 
 
 class Kind(IntEnum):
-    """Types of values by their codes."""
+    """The types of Thrift values, by their codes in the binary protocol."""
 
     BOOL = 2
     BYTE = 3
@@ -50,7 +50,7 @@ class ThriftError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The content of a list or set: contents of one kind."""
+    """The content of a Thrift list or set: contents of one kind."""
 
     kind: Kind
     contents: tuple[Any, ...]
@@ -58,7 +58,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The content of a map: keys and values, each of one kind."""
+    """The content of a Thrift map: keys and values, each of one kind."""
 
     key_kind: Kind
     value_kind: Kind
@@ -67,7 +67,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value with its kind.
+    """A Thrift value with its kind.
 
     The content is a bool, an int, a float, a str (bytes that are not UTF-8 are surrogates), a
     `Struct`, `Items` or `Entries`.
@@ -82,47 +82,47 @@ Struct: TypeAlias = Mapping[int, Value]
 
 
 def boolean(content: bool) -> Value:
-    """Return a boolean."""
+    """Build a Thrift boolean."""
     return Value(Kind.BOOL, content)
 
 
 def i32(content: int) -> Value:
-    """Return a number of 32 bits; enumerations are such numbers."""
+    """Build a Thrift number of 32 bits; enumerations are such numbers."""
     return Value(Kind.I32, content)
 
 
 def i64(content: int) -> Value:
-    """Return a number of 64 bits."""
+    """Build a Thrift number of 64 bits."""
     return Value(Kind.I64, content)
 
 
 def text(content: str) -> Value:
-    """Return a text."""
+    """Build a Thrift text."""
     return Value(Kind.TEXT, content)
 
 
 def structure(content: Struct) -> Value:
-    """Return a structure."""
+    """Build a Thrift structure."""
     return Value(Kind.STRUCT, content)
 
 
 def texts(*contents: str) -> Value:
-    """Return a list of texts."""
+    """Build a Thrift list of texts."""
     return Value(Kind.LIST, Items(Kind.TEXT, contents))
 
 
 def structures(*contents: Struct) -> Value:
-    """Return a list of structures."""
+    """Build a Thrift list of structures."""
     return Value(Kind.LIST, Items(Kind.STRUCT, contents))
 
 
 def text_map(contents: Mapping[str, str]) -> Value:
-    """Return a map of texts to texts."""
+    """Build a Thrift map of texts to texts."""
     return Value(Kind.MAP, Entries(Kind.TEXT, Kind.TEXT, contents))
 
 
 def encode_call(method: str, arguments: Struct) -> bytes:
-    """Return the message that calls a method."""
+    """Encode the Thrift message that calls a method."""
     message = bytearray(struct.pack(">I", _VERSION | _CALL))
     _write(message, Kind.TEXT, method)
     _write(message, Kind.I32, 0)

@@ -70,9 +70,9 @@ _FROM_LOGICAL: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A target type, of Avro or Arrow, and the conversion of non-null cells to it.
+    """A target type, of Avro or Arrow, and the conversion of values that are not null to it.
 
-    `convert` is None if the cells need no conversion.
+    `convert` is None if the values need no conversion.
     """
 
     type: _Cell

@@ -52,7 +52,7 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True)
 class RowProbe:
-    """Test of a few columns of a row group, which decides whether its other columns are read.
+    """A test on a few columns of a row group, which decides whether its other columns are read.
 
     `test` is called with rows that have only `columns`, and returns whether any of them may be
     requested.
@@ -64,11 +64,11 @@ class RowProbe:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """Test that selects row groups.
+    """A filter of the row groups of a file.
 
-    `types` are the expected Arrow types of columns; statistics of a column with another type in the
-    file are ignored. If a file is read in parts, `probe` tests the row groups that the statistics
-    do not exclude.
+    `test` selects row groups by statistics. `types` are the expected Arrow types of columns;
+    statistics of a column with another type in the file are ignored. If a file is read in parts,
+    `probe` tests the row groups that the statistics do not exclude.
     """
 
     test: GroupTest

@@ -24,7 +24,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class HiveEntry:
-    """The entry of a table. Its names are by default those of the Paimon table."""
+    """The entry of an Iceberg table in a Hive Metastore, by default with the table's name."""
 
     metastore: Metastore
     identifier: Identifier

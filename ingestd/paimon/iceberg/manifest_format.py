@@ -41,7 +41,7 @@ class EntryStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class IcebergEntry:
-    """An entry of a manifest for a data file; `data_file` is its record as decoded from Avro.
+    """An entry of an Iceberg manifest; `data_file` is the file's record as decoded from Avro.
 
     `snapshot_id` is the snapshot that added the file, or deleted it.
     """

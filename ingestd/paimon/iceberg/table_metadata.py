@@ -59,7 +59,7 @@ def current_snapshot(document: Json) -> Json:
 
 
 def shows(document: Json, snapshot: Snapshot) -> bool:
-    """Return whether the newest snapshot of a document is this Paimon snapshot.
+    """Return whether the newest snapshot of a document is that of this Paimon snapshot.
 
     Another snapshot may have the same id, after a rollback or if an earlier table had the same
     name. The two are compared by the delta manifest list, or by time if Java Paimon wrote the
@@ -163,7 +163,7 @@ def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
 
 
 def expired(before: Json, after: Json) -> list[str]:
-    """Return the paths of the manifest lists whose snapshots only the earlier document has."""
+    """Return the manifest lists, by path, of snapshots that only the earlier document has."""
     kept = {entry["manifest-list"] for entry in after["snapshots"]}
     lists = (entry["manifest-list"] for entry in before["snapshots"])
     return [name for name in lists if name not in kept]

@@ -156,7 +156,7 @@ class Hdfs:
         return self.again(lambda: self.once(work))
 
     def again(self, work: Callable[[], _T]) -> _T:
-        """Return what `work` returns, repeating it after temporary failures.
+        """Call `work`, and repeat it after temporary failures; return its result.
 
         Raises the last error when `work` has been failing for `PATIENCE_SECONDS`; a timeout or a
         lasting failure is raised at once.
@@ -176,7 +176,7 @@ class Hdfs:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether a failure is temporary."""
+    """Return whether a failure is temporary, so that the request can be repeated."""
     if isinstance(error, DEFINITE):
         return False
     if isinstance(error, OSError):

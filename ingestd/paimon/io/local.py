@@ -215,7 +215,7 @@ class LocalFileIO:
 
 @contextlib.contextmanager
 def room_for(path: str) -> Iterator[None]:
-    """Raise DiskFullError, with the path of the upload, if the local disk is full in the block."""
+    """Convert errors of a full local disk in the block to DiskFullError, with the upload's path."""
     try:
         yield
     except OSError as error:

@@ -213,7 +213,7 @@ class ObjectReader(RangeReader):
         self._path = path
 
     def read_range(self, start: int, length: int) -> bytes:
-        """Return `length` bytes of the object from `start` on. Raises StorageError."""
+        """Return `length` bytes of the object from the offset `start` on. Raises StorageError."""
         try:
             content = obstore.get_range(self._store, self._key, start=start, length=length)
         except (BaseError, OSError) as error:

@@ -14,12 +14,12 @@ _OBJECTS = "ingestd.paimon.io.object_store"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of store: the schemes of its paths, the prefixes of its options, and their names.
+    """A kind of store: the schemes of its paths, and its options.
 
-    `names` maps the names of the options, without their prefix (with it if `whole`), to their names
-    in the store's client. The names in `hosted` may be followed by a host or a nameservice. `home`
-    is the module whose `open_file_io` opens such stores; it imports the store's client, and is
-    itself imported only for a path of such a store.
+    `prefixes` are those of its options. `names` maps the names of the options, without their prefix
+    (with it if `whole`), to their names in the store's client. The names in `hosted` may be
+    followed by a host or a nameservice. `home` is the module whose `open_file_io` opens such
+    stores; it imports the store's client, and is itself imported only for a path of such a store.
     """
 
     title: str

@@ -31,7 +31,7 @@ _ALL_KEYS = KeyShare(0, 1)
 
 
 class RowWriter:
-    """Writer of the rows of one commit to the files of their partitions and buckets.
+    """Writes the rows of one commit to the files of their partitions and buckets.
 
     The commit is based on `state`; with `fresh`, its rows replace the existing rows.
     """

@@ -73,7 +73,7 @@ def row_by_row(
     step: _Step,
     into: tuple[_Words, Mask, Mask],
 ) -> None:
-    """Fold some keys one row at a time.
+    """Fold decimals of some keys one row at a time, as Java does where a result overflows.
 
     `into` has the results (keys, 2) and the mask of keys with a result, both updated in place, and
     the mask of the keys to fold.

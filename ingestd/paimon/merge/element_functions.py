@@ -34,11 +34,12 @@ _Parts = list[Part]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The steps of an element function.
+    """How an element function combines cells: `merge` and `retract`.
 
     `merge` combines the accumulator (None: empty) with a newer cell, `retract` removes the elements
     of a cell from the accumulator. With `turns`, the accumulator is merged into an older cell,
-    otherwise the older cell into the accumulator."""
+    otherwise the older cell into the accumulator.
+    """
 
     merge: Callable[[_Parts | None, _Parts], _Parts]
     retract: Callable[[_Parts, _Parts], _Parts]
@@ -48,10 +49,10 @@ class Fold:
 def stepwise(
     elements: Elements, codes: Index, ops: Ops, keys: Mask, fold: Fold
 ) -> tuple[Index, Mask]:
-    """Fold the keys marked in `keys` element by element.
+    """Fold the cells of some keys element by element.
 
-    Returns the positions of the remaining elements of these keys, and a mask of all keys whose
-    result is not null.
+    `keys` (keys,) marks the keys to fold. Returns the positions of the remaining elements of these
+    keys, and a mask of all keys whose result is not null.
     """
     chosen = elements.chosen
     present = chosen.present.copy()

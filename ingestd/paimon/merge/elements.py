@@ -18,7 +18,7 @@ from ingestd.paimon.spec.row_selection import Mask
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of the chosen cells, in order of keys.
+    """The elements of array or map cells, flattened in order of keys.
 
     `values` (n,) holds the elements, `key` (n,) the number of each element's key, `event` (n,) the
     number of its event among the chosen ones.
@@ -48,11 +48,11 @@ class Elements:
 
     @property
     def cells(self) -> Index:
-        """Return the number of chosen cells per key."""
+        """Return the number of cells per key from which the elements come; shape (keys,)."""
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Index, kind: pa.DataType) -> Array:
-        """Return one array or map per key from the elements at some positions, in order of keys.
+        """Build one array or map per key from the elements at some positions, in order of keys.
 
         Keys without a chosen cell are null.
         """
@@ -77,12 +77,12 @@ def _flat(taken: Array) -> Array:
 
 
 def first_of_each(key: Index, code: Index) -> Mask:
-    """Return a mask of the first element of each code within its key."""
+    """Return a mask (n,) of the first element of each code within its key."""
     return _one_of_each(key, code, np.arange(len(key)))
 
 
 def last_of_each(key: Index, code: Index) -> Mask:
-    """Return a mask of the last element of each code within its key."""
+    """Return a mask (n,) of the last element of each code within its key."""
     return _one_of_each(key, code, -np.arange(len(key)))
 
 
@@ -103,7 +103,7 @@ def list_offsets(key: Index, present: Mask) -> Array:
 
 
 def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
-    """Return an array of a list or map type from its elements and offsets (null: a null cell)."""
+    """Build an array of a list or map type from its elements and offsets (null: a null cell)."""
     # The type stubs lack some element types.
     lists: Any = pa.ListArray
     maps: Any = pa.MapArray
@@ -117,7 +117,7 @@ def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
 
 
 def is_null(values: Array) -> Mask:
-    """Return a mask of the elements that are null."""
+    """Return a mask (n,) of the values that are null."""
     marks: Any = pc.is_null(values)
     nulls: Mask = marks.to_numpy(zero_copy_only=False)
     return nulls

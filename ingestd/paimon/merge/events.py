@@ -34,7 +34,7 @@ SET = np.uint8(4)
 
 @dataclass(frozen=True, slots=True)
 class MergeEvents:
-    """Events by key, from oldest to newest; every key has at least one.
+    """The events of a merge, grouped by key, from oldest to newest; each key has at least one.
 
     `rows` (n,) holds positions in the input table, `starts` (keys,) the first event of each key,
     `key` (n,) the number of each event's key.
@@ -65,26 +65,26 @@ class MergeEvents:
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
-        """Return the events, each marked event twice."""
+        """Return the events with each marked event (mask (n,)) repeated once."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
     def last(self, marked: Mask) -> Index:
-        """Return the last marked event of each key, -1 for keys without a marked event."""
+        """Return the last event in the mask (n,) of each key, -1 for keys without one."""
         at = np.where(marked, np.arange(len(marked)), -1)
         newest: Index = np.maximum.reduceat(at, self.starts) if self.count else at
         return newest
 
     def first(self, marked: Mask) -> Index:
-        """Return the first marked event of each key, -1 for keys without a marked event."""
+        """Return the first event in the mask (n,) of each key, -1 for keys without one."""
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
         oldest: Index = np.minimum.reduceat(at, self.starts) if self.count else at
         return np.where(oldest == none, -1, oldest)
 
     def valid(self, column: Column) -> Mask:
-        """Return a mask of the events whose cell is not null."""
+        """Return a mask (n,) of the events whose cell in a column is not null."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         known: Any = column.is_valid()
@@ -92,7 +92,7 @@ class MergeEvents:
         return marks
 
     def since_set(self, ops: Ops) -> Mask:
-        """Return a mask of the events from the last SET of each key on, without SKIP events."""
+        """Return a mask (n,) of the events from each key's last SET on, without SKIP events."""
         counts: Mask = ops != SKIP
         sets = ops == SET
         if bool(sets.any()):
@@ -100,7 +100,7 @@ class MergeEvents:
         return counts
 
     def pick(self, column: Column, at: Index) -> Column:
-        """Return the cell of one event per key, null where the event is -1."""
+        """Return the cells of one event per key, null where its number in `at` (keys,) is -1."""
         missing = at < 0
         if not bool(missing.any()):
             return column.take(self.rows[at])
@@ -111,10 +111,10 @@ class MergeEvents:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A selection of events in order of keys: `at` (n,) holds their numbers.
+    """A selection of some events of a merge, in order of keys.
 
-    `key` (n,) holds the number of each event's key, `count` is the number of keys. A key may have
-    no event.
+    `at` (n,) holds the numbers of the events, `key` (n,) the number of each event's key, `count` is
+    the number of keys. A key may have no event.
     """
 
     at: Index
@@ -123,7 +123,7 @@ class Chosen:
 
     @classmethod
     def of(cls, events: MergeEvents, marked: Mask) -> "Chosen":
-        """Return the marked events."""
+        """Return the selection of the events in a mask (n,)."""
         at = np.flatnonzero(marked)
         return cls(at, events.key[at], events.count)
 
@@ -154,7 +154,7 @@ def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
 
 
 def whole(column: Column) -> Array:
-    """Return the column as one array."""
+    """Return a chunked column as one Arrow array."""
     if isinstance(column, pa.Array):
         return column
     array: Any = column.combine_chunks()
@@ -165,7 +165,7 @@ def whole(column: Column) -> Array:
 
 
 def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
-    """Return one value per key: the next of `values` for keys that are present, else zero."""
+    """Spread one value per present key over all keys; the others get zero; shape (keys,)."""
     full = np.zeros(len(present), values.dtype)
     full[present] = values
     return full

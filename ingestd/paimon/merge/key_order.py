@@ -141,7 +141,7 @@ def _decimal_ranks(array: Array) -> list[Ranks]:
 
 
 def float_codes(values: Ranks) -> Ranks:
-    """Return integers in the order of floating-point numbers: NaN is last, -0.0 is before 0.0."""
+    """Map floating-point numbers to integers of the same order: NaN last, -0.0 before 0.0."""
     whole = np.int32 if values.dtype == np.float32 else np.int64
     bits: Ranks = np.where(np.isnan(values), values.dtype.type("nan"), values).view(whole)
     return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)

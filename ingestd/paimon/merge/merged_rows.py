@@ -22,7 +22,7 @@ LEVEL = "_LEVEL"
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
-    """Rows to merge, and their events.
+    """The rows to merge, and what is known of each event.
 
     `kinds` (n,) is the row kind of each event. Masks of events: `retracts` marks retractions,
     `absent` events that were already merged into a lower level, `ignored` these and the retractions

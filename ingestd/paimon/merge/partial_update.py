@@ -60,7 +60,7 @@ class GroupOrder:
         self.accepted = self.among(segments)
 
     def among(self, segments: Index) -> Mask:
-        """Return a mask of the events that are accepted if each segment is merged by itself."""
+        """Return a mask (n,) of the events accepted if each segment is merged by itself."""
         # An offset per segment keeps its codes above those of the segment before.
         width = int(self._ranks.max(initial=0)) + 1
         lifted = self._ranks + segments * width

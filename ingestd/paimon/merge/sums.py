@@ -30,14 +30,14 @@ first value of each key.
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum per key of values that are not null; retracted values are subtracted."""
+    """Sum the non-null values of each key; retracted values are subtracted."""
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)
 
 
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the product per key of values that are not null, divided by retracted values.
+    """Multiply the non-null values of each key; the product is divided by retracted values.
 
     Raises UnsupportedError if an integer is divided by zero, or a decimal quotient is inexact.
     """

@@ -23,7 +23,7 @@ from ingestd.paimon.spec.arrow import Column
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value per key, null or not; null if the newest event is a retraction."""
+    """Return the newest value of each key, null or not; null after a retraction."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 

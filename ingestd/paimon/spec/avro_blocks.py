@@ -49,7 +49,7 @@ BROKEN = (
 
 
 class ByteSink(Protocol):
-    """A writable byte stream."""
+    """A writable byte stream, such as an open file."""
 
     def write(self, data: bytes, /) -> object:
         """Write bytes."""

@@ -25,7 +25,7 @@ class OffPeak:
     ratio: int
 
     def holds(self, hour: int) -> bool:
-        """Return whether an hour of the day is off-peak."""
+        """Return whether an hour of the day (0 to 23) is off-peak."""
         if self.start <= self.end:
             return self.start <= hour < self.end
         return hour >= self.start or hour < self.end

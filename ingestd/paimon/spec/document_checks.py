@@ -18,7 +18,7 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """Return a JSON object followed by its CRC-32: a blank for each 0 bit, a tab for each 1 bit."""
+    """Append the CRC-32 of a JSON document as whitespace: a blank for 0, a tab for 1."""
     return document + b"\n" + _blanks(document)
 
 

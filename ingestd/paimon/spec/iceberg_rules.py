@@ -115,7 +115,7 @@ def refuse_iceberg_change(before: TableSchema, after: TableSchema) -> None:
 
 
 def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
-    """Return the first type in `t` that Iceberg does not have; None if there is no such type.
+    """Return the first type within `t` that Iceberg does not have; None without such a type.
 
     Returns None, too, if the options request no Iceberg metadata.
     """

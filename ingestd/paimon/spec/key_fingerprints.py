@@ -40,7 +40,7 @@ class KeyFingerprints:
 
     @classmethod
     def concat(cls, parts: "Sequence[KeyFingerprints]") -> "KeyFingerprints":
-        """Concatenate fingerprints."""
+        """Concatenate the fingerprints of several sets of keys."""
         empty = np.zeros(0, np.uint64)
         return cls(
             np.concatenate([empty, *(prints.first for prints in parts)]),

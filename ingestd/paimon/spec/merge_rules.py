@@ -149,7 +149,7 @@ def columns_of(name: str) -> tuple[str, ...]:
 
 
 def columns_named(options: Options) -> tuple[str, ...]:
-    """Return all columns named by merge options and column options."""
+    """Return all columns that merge options and column options name."""
     names = [
         *honoured.SEQUENCE_FIELD.of(options),
         *filter(None, [honoured.ROWKIND_FIELD.of(options)]),

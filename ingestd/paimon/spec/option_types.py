@@ -110,7 +110,7 @@ def parse_names(name: str, value: str) -> tuple[str, ...]:
 
 
 class Support(Enum):
-    """The treatment of an option whose value is not refused."""
+    """How ingestd treats an option whose value it does not refuse."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"

@@ -121,7 +121,7 @@ def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate |
 
 
 def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -> Array:
-    """Evaluate a predicate on rows: return true, false or null (unknown) for each.
+    """Evaluate a predicate on n rows to a boolean array (n,): true, false or null (unknown).
 
     `types` are the types of the columns by name.
     """

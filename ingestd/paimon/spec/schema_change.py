@@ -16,7 +16,7 @@ ColumnPath = str | tuple[str, ...]
 
 
 class MoveType(Enum):
-    """A kind of column position."""
+    """Where a column is moved: to the first or last position, or next to another column."""
 
     FIRST = "first"
     LAST = "last"

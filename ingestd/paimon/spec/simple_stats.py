@@ -127,7 +127,7 @@ def truncate_upper(text: str, length: int) -> str | None:
 
 
 class StatsTotal:
-    """Bounds and null counts over the rows of several Arrow tables, as `collect_stats` has them."""
+    """Collects bounds and null counts over the rows of several Arrow tables."""
 
     def __init__(
         self, fields: Sequence[DataField], mode: Callable[[str], str], *, dense: bool = True

@@ -75,14 +75,17 @@ def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
 
 @dataclass(slots=True)
 class SlotFile:
-    """A file to which a task appends blobs; `spans` are their (start, size) in bytes."""
+    """A file to which a task appends the blobs of one slot.
+
+    `spans` are the (start, size) of the blobs, in bytes.
+    """
 
     path: str
     stream: BinaryIO
     spans: list[tuple[int, int]] = field(default_factory=list)
 
     def append(self, blob: Blob) -> None:
-        """Append a blob. Raises OSError."""
+        """Append a blob to the file, and record its span. Raises OSError."""
         start = self.stream.tell()
         if isinstance(blob, UnsentRows):
             blob.write_to(self.stream)

@@ -57,14 +57,14 @@ def archive_file(java: str, jars: Sequence[str]) -> Path | None:
 
 
 def archive_flags(file: Path | None) -> tuple[str, ...]:
-    """Return the flags with which a JVM uses an archive; none if the file does not exist."""
+    """Return the JVM flags that use a class archive; none if the file does not exist."""
     if file is None or not file.is_file():
         return ()
     return ("-Xshare:auto", f"-XX:SharedArchiveFile={file}", *_IN_PLACE, *_QUIET)
 
 
 def recording_flags(file: Path) -> tuple[str, ...]:
-    """Return the flags with which a JVM writes an archive when it exits."""
+    """Return the JVM flags that write a class archive at exit."""
     return (f"-XX:ArchiveClassesAtExit={file}", *_QUIET)
 
 
@@ -103,7 +103,7 @@ def temporary_archive(file: Path) -> Path:
 
 
 def publish(recorded: Path, file: Path) -> bool:
-    """Rename a finished archive to its final path; return False if the archive was not written.
+    """Rename a finished class archive to its final path; return False if none was written.
 
     Also releases the reservation of the path, and removes archives older than 30 days.
     """

@@ -98,7 +98,7 @@ class Gateway:
 
 
 class Jvm:
-    """A running JVM that waits for PySpark; it ends with this process, `close` or `kill`."""
+    """A running JVM that waits for PySpark; ends with this process, `close` or `kill`."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def keep(jvm: Jvm) -> None:
-    """Keep a reference to the JVM of the session, which ends when its last reference is dropped."""
+    """Keep the session's JVM alive: it ends when its last reference is dropped."""
     with _lock:
         _kept.append(jvm)
 
@@ -325,13 +325,13 @@ def forked_python() -> tuple[str, Mapping[str, str]] | None:
 
 
 def archive_wanted() -> Path | None:
-    """Return the path of the session's class archive; None if this module did not start its JVM."""
+    """Return the class archive path of the session's JVM; None if this module did not start it."""
     with _lock:
         return class_archive_path() if _kept else None
 
 
 def end_unused() -> None:
-    """Kill a prestarted JVM that no session took."""
+    """Kill a prestarted JVM that no session uses."""
     with _lock:
         unused = _prestarted[:]
         _prestarted.clear()

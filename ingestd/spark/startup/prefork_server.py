@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def serve(listener: socket.socket) -> None:
-    """Import all packages, then serve a listening socket until standard input is closed."""
+    """Import all packages, then fork a process for each request until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(
         signal.SIGTERM, signal.SIG_IGN
@@ -91,7 +91,7 @@ def _serve(listener: socket.socket) -> None:
 
 
 def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]:
-    """Return a request and the file descriptors of its three standard streams.
+    """Receive a request and the file descriptors of its three standard streams from a client.
 
     Raises ValueError if the request is truncated.
     """

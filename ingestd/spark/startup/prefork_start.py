@@ -26,7 +26,10 @@ _MODULE = "ingestd.spark.startup.prefork_server"
 
 
 class PreforkServer:
-    """A prefork server that ends with this process or `close`; clients wait until it is started."""
+    """The prefork server of a JVM; clients wait until it is started.
+
+    It ends with this process or `close`.
+    """
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self._listener: socket.socket | None = listener

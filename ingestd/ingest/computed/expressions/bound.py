@@ -69,7 +69,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound part of an expression.
+    """An expression node bound to column types, ready to be evaluated.
 
     `argument` has its type and, if it is constant, its value; `run` evaluates it.
     """

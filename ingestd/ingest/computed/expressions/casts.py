@@ -171,7 +171,10 @@ def _read(texts: Values, target: DataType) -> Values:
 
 
 def lenient(kernel: Kernel) -> Kernel:
-    """Return a kernel that gives NULL where `kernel` fails; failed arguments remain failures."""
+    """Wrap a kernel for TRY_CAST: rows for which it fails become NULL.
+
+    Rows whose argument has failed remain failures.
+    """
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         before = either(*(argument.failed for argument in arguments))

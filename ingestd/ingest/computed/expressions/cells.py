@@ -21,7 +21,11 @@ BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 @dataclass(frozen=True, slots=True)
 class ExpressionCells:
-    """An Arrow array (n,), and a mask (n,) of failed rows, which is None if no row failed."""
+    """The values of an expression for n rows.
+
+    `values` is an Arrow array (n,), and `failed` a mask (n,) of the rows for which evaluation
+    failed; it is None if no row failed.
+    """
 
     values: Values
     failed: Mask | None = None
@@ -48,24 +52,24 @@ PlainKernel = Callable[..., Values]
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """Return the union of masks, or None if all are None."""
+    """Return the union of masks (n,); None counts as all false, and is returned for all None."""
     marks = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(marks) if marks else None
 
 
 def only(failed: Mask | None, rows: Mask) -> Mask | None:
-    """Return the mask of the failed rows among `rows`, or None if `failed` is None."""
+    """Restrict a mask of failed rows to `rows`; None, which means no failure, stays None."""
     return None if failed is None else failed & rows
 
 
 def true_rows(condition: Values) -> Mask:
-    """Return a mask of the rows for which a condition is true (not false or null)."""
+    """Convert a boolean column to a mask (n,) of the rows for which it is true; null is false."""
     filled: Values = pc.fill_null(condition, False)
     return np.asarray(filled)
 
 
 def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
-    """Return a kernel that fails for a row if an argument has failed or `kernel` raises."""
+    """Wrap a kernel: a row fails if one of its arguments has failed or the kernel raises for it."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         result = attempted(kernel, [argument.values for argument in arguments], arrow_type)
@@ -78,7 +82,7 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 def attempted(
     kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
 ) -> ExpressionCells:
-    """Run a kernel, and mark the rows for which it raises as failed."""
+    """Run a kernel on columns, and mark the rows for which it raises as failed."""
     size = len(arrays[0])
     kind: Values = arrow_type
     try:

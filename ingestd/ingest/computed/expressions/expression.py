@@ -31,7 +31,7 @@ _BINDER = "ingestd.ingest.computed.expressions.bound"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed SQL expression."""
+    """A parsed SQL expression: its text, and the root node of its syntax tree."""
 
     text: str
     node: Node
@@ -47,7 +47,7 @@ class Expression:
         return _tells_time(self.node)
 
     def type_with(self, types: Mapping[str, DataType]) -> DataType | None:
-        """Return the type of the expression, or None if `types` does not determine it.
+        """Infer the type of the expression from column types; None if they do not determine it.
 
         Raises ConfigError, which contains the error and its position.
         """
@@ -59,7 +59,11 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The values of a computed column, their type, and a mask of failed rows, which are null."""
+    """The result of evaluating an expression for n rows.
+
+    `values` (n,) has the type `type`; `failed` is a mask (n,) of the rows for which evaluation
+    failed, which are null.
+    """
 
     values: Values
     type: DataType

@@ -26,7 +26,7 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The properties of an argument that are known before evaluation.
+    """What is known of a function's argument before evaluation.
 
     `type` is None for an untyped NULL. `constant` is the value if `is_constant`.
     """
@@ -38,9 +38,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a call: its result type, the types to cast the arguments to, and the kernel.
+    """How a function call is evaluated for its argument types.
 
-    If `type` is None, the result is an untyped NULL, which is not evaluated.
+    `type` is the result type, `takes` are the types to which the arguments are cast, and `kernel`
+    computes the result. If `type` is None, the result is an untyped NULL, which is not evaluated.
     """
 
     type: DataType | None
@@ -64,7 +65,7 @@ class Function:
 
 
 def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
-    """Return the error for argument types that a function does not accept."""
+    """Build the ConfigError for argument types that a function does not accept."""
     names = ", ".join(
         "NULL" if argument.type is None else str(argument.type) for argument in arguments
     )

@@ -43,7 +43,7 @@ _SHOWN = 80
 
 
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
-    """Return the type to which arguments are cast for a comparison; STRING if all are NULL.
+    """Return the common type to which arguments are cast for a comparison; STRING if all are NULL.
 
     Raises ConfigError if the types are incompatible or have no comparison.
     """

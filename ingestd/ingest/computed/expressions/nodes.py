@@ -74,5 +74,5 @@ def columns_of(node: Node) -> Iterator[ColumnNode]:
 
 
 def wrong(node: Node, problem: str) -> ConfigError:
-    """Return an error that states a problem of a node and its position, counted from 1."""
+    """Build a ConfigError that states a problem of a node and its position, counted from 1."""
     return ConfigError(f"at character {node.at + 1}: {problem}")

@@ -145,7 +145,7 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 
 
 class DynamicBucketAssigner:
-    """The assigner of the keys of one partition to buckets; it creates buckets as needed.
+    """Assigns the keys of one partition to dynamic buckets, and creates buckets as needed.
 
     `partition` is the serialized row; entries of other partitions in `entries` are ignored.
     """

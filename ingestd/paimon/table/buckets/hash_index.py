@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class HashCache:
-    """Sorted hashes by path of the index file; the least recently used are evicted.
+    """A cache of sorted key hashes by path of the index file; evicts the least recently used.
 
     Hashes beyond `max_bytes` of memory are cached on the local disk if they are large enough, up to
     `max_mapped` bytes. `lookups` counts those of `load_hashes`, by "hit" and "miss".
@@ -243,7 +243,7 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
-    """Return the hashes as a read-only memory map of a file in `TMPDIR`.
+    """Store hashes in a file in `TMPDIR`, and return a read-only memory map of it.
 
     Returns None, and logs a warning, if the file cannot be written.
     """

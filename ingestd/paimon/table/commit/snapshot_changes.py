@@ -52,7 +52,7 @@ LONG_COMMIT_SECONDS = 3 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """Changes of one snapshot; for an OVERWRITE, only the additions.
+    """The file changes of one snapshot to commit; for an OVERWRITE, only the additions.
 
     `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the only files
     that it may delete (None: any), `statistics` is the statistics file of an ANALYZE,

@@ -80,7 +80,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """User, content and time of a commit, the same for every attempt.
+    """A commit to a table: user, content and time, the same for every attempt.
 
     No file of the commit was written before `planned_at`, a time of `steady_seconds`.
     """
@@ -141,7 +141,7 @@ class _Base:
 
 
 class Retries:
-    """Retry budget of one commit, for lost races and for unclear responses of the storage.
+    """The retry budget of one commit, for lost races and for unclear responses of the storage.
 
     Allows `commit.max-retries` retries, and none after `commit.timeout`. The wait doubles from
     `commit.min-retry-wait` to `commit.max-retry-wait`, with jitter.

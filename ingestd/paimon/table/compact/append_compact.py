@@ -28,7 +28,10 @@ _FULL_FILES = 3
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """Files of one bucket to be merged into new files, in this order."""
+    """A planned compaction of an append table's bucket: files to merge, in this order.
+
+    `reason` names the trigger.
+    """
 
     bucket: CompactBucket
     inputs: tuple[DataFileMeta, ...]

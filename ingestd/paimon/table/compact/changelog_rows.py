@@ -29,7 +29,7 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """Settings of the changelog.
+    """The settings by which a compaction writes its changelog.
 
     An update is written only if the old and the new row differ in a column of `compared` (None:
     always, also for a row that was written again unchanged).

@@ -87,7 +87,7 @@ def report_of(
 
 
 class CompactPlan(Protocol):
-    """A planned compaction of one bucket."""
+    """A planned compaction of one bucket, which `run` executes."""
 
     @property
     def bucket(self) -> CompactBucket:

@@ -38,7 +38,7 @@ class CompactionPick:
 
 @dataclass(frozen=True, slots=True)
 class PlanningTime:
-    """The time at which a compaction is planned.
+    """The time for which a compaction of a bucket is planned.
 
     `now_ms` is in milliseconds of the epoch, `hour` the hour of the day, and `last_full_ms` the
     time of the last full compaction of the bucket (None: no full compaction yet).

@@ -62,9 +62,10 @@ class KeyRows:
 
 @dataclass(frozen=True, slots=True)
 class KeyMoves:
-    """The target partition of each row, whether the row is written, and the moves of keys.
+    """The partitions to which the rows of a batch go, and the keys that change their partition.
 
-    Row `moving[i]` moves its key out of partition `moved_from[i]`, in which the key is deleted.
+    `target` is the partition of each row, and `is_written` whether the row is written. Row
+    `moving[i]` moves its key out of partition `moved_from[i]`, in which the key is deleted.
     """
 
     target: Numbers
@@ -131,7 +132,7 @@ class AssignedRows:
 
 
 class CrossPartitionAssigner:
-    """The assigner of one batch's rows to partitions, for a subset of the keys of a table.
+    """Assigns the rows of one batch to partitions, for a subset of the keys of a table.
 
     The batch is assigned on top of a snapshot; `snapshot_id` None is the empty table.
     """

@@ -45,13 +45,13 @@ _SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """The subset of keys that one of several assigners owns."""
+    """The subset of a table's keys that one of several assigners owns."""
 
     assigner: int
     assigners: int
 
     def mine(self, hashes: npt.NDArray[np.int32]) -> Mask:
-        """Return a mask of the keys in this subset; `hashes` are those of `primary_key_hashes`."""
+        """Return a mask (n,) of the keys in this subset, by the hashes of `primary_key_hashes`."""
         marks: Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 
@@ -68,7 +68,7 @@ def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.
 
 
 def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyFingerprints:
-    """Return the fingerprint of the whole primary key of each row."""
+    """Return the fingerprint of each row's whole primary key."""
     fields = _key_fields(table)
     return key_fingerprints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
 

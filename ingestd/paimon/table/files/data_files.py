@@ -76,7 +76,10 @@ def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """The path of a new file of a bucket; `external` is that in its manifest entry, or None."""
+    """The path of a new file of a bucket.
+
+    `external` is the path in its manifest entry if it is outside of the table, else None.
+    """
 
     path: str
     external: str | None = None
@@ -100,7 +103,7 @@ def data_file_path(
 def new_data_file(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> NewFile:
-    """Return the place of a new data or changelog file; it depends on nothing but the arguments.
+    """Choose the path of a new data or changelog file; it depends only on the arguments.
 
     Raises ConfigError or UnsupportedError for external paths that cannot be written.
     """
@@ -119,7 +122,7 @@ def beside(
     file: DataFileMeta,
     name: str,
 ) -> str:
-    """Return the path of a file of this name in the directory of a data file."""
+    """Return the path of a file named `name` in the directory of a data file."""
     if file.external_path is not None:
         return f"{file.external_path.rpartition('/')[0]}/{name}"
     return data_file_path(table, partition_values, bucket, name)
@@ -143,7 +146,7 @@ def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None 
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """A test of which keys a reader needs.
+    """Which keys a reader needs, as two tests by which it skips parts of files.
 
     `between` returns whether a needed key may be between two values (inclusive) of the first key
     column; `among`, whether a sorted table of key columns may contain one.

@@ -283,7 +283,7 @@ def _bucket_may_be_in(meta: ManifestFileMeta, buckets: Collection[int] | None) -
 
 
 class PartitionBounds:
-    """A set of partitions, to be compared with the partition bounds of manifests."""
+    """A set of partitions, which is compared with the partition bounds of manifests."""
 
     def __init__(self, table: FileStoreTable, partitions: Collection[bytes]) -> None:
         self._types = table.partition_types

@@ -34,7 +34,11 @@ class TableLock(Protocol):
 
 
 def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
-    """Hold a lock of the main branch, if there is one; see `TableLock.held`."""
+    """Hold a lock of the main branch during the block; without a lock, do nothing.
+
+    Raises CommitConflictError if others hold it for too long, StorageError if the catalog does not
+    respond.
+    """
     return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
 
 

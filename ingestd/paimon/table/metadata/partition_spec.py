@@ -20,7 +20,7 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """A predicate for partitions that agree with at least one of several specs.
+    """A test whether a partition agrees with at least one of several partition specs.
 
     A spec consists of pairs (index among the partition keys, value).
     """

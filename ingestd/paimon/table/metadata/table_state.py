@@ -41,7 +41,7 @@ def steady_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table as of `snapshot` (None: no snapshot yet).
+    """What a committer knows of a table as of `snapshot` (None: no snapshot yet).
 
     `manifests` are those of the base and then of the delta manifest list. `index_entries` is keyed
     by (partition, bucket, index type); entries with repeated keys, such as deletion vectors of

@@ -182,7 +182,7 @@ class BucketReader:
 
 
 class PickedSection:
-    """A merge of a section that reads its columns in two passes.
+    """Merges a section in two passes: first the columns that pick rows, then the others.
 
     The first pass reads the columns that determine which rows are in the result, the second pass
     the other columns.

@@ -56,11 +56,11 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """The rows to read: of `snapshot` (None: no rows), or of the changes `between` two snapshots.
+    """The rows that a reader gets: of one `snapshot`, or of the changes `between` two.
 
-    `between` has the id of the snapshot before the first change and that of the last change; the
-    rows are those of `iter_added_rows`. With `travels`, the columns are those of the snapshot's
-    schema.
+    `snapshot` None has no rows. `between` has the id of the snapshot before the first change and
+    that of the last change; the rows are those of `iter_added_rows`. With `travels`, the columns
+    are those of the snapshot's schema.
     """
 
     snapshot: Snapshot | None = None

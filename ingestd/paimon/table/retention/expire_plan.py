@@ -109,7 +109,7 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The oldest and the newest existing snapshot or changelog id.
+    """Ids that bound an expiry: the oldest and the newest existing snapshot or changelog.
 
     `held_from` is the first id that a consumer needs (None: no consumer needs any).
     """

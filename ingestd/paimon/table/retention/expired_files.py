@@ -32,7 +32,7 @@ Keep = Callable[[ManifestEntry], bool]
 
 
 class TagNeeds:
-    """Data files that tags need although later snapshots deleted them."""
+    """The data files that tags need although later snapshots deleted them."""
 
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table

@@ -35,11 +35,11 @@ _BUCKET = "_BUCKET"
 
 @dataclass(frozen=True, slots=True)
 class SharedHash:
-    """A key hash in the files of several buckets; new rows with it are written to `owner`.
+    """A key hash that occurs in the files of several buckets of a partition.
 
-    `keys` are the keys with a row in several buckets, which readers return several times; each is
-    given by its values in the order of the key columns. `keepers` are the buckets of their newest
-    rows.
+    New rows with it are written to `owner`. `keys` are the keys with a row in several buckets,
+    which readers return several times; each is given by its values in the order of the key columns.
+    `keepers` are the buckets of their newest rows.
     """
 
     hash: int

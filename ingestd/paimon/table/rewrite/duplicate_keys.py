@@ -46,7 +46,7 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """Raise ConfigError for a table in which the newest row is not the complete state of a key."""
+    """Raise ConfigError if the newest row of a key is not its complete state in a table."""
     rules = merge_rules(table.schema)
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",

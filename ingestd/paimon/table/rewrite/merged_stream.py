@@ -82,7 +82,10 @@ def stored_parts(
 
 
 def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
-    """Yield consecutive parts joined to at most this many bytes; a larger part is yielded alone."""
+    """Join consecutive parts into chunks of at most this many bytes.
+
+    A part that is larger is yielded alone.
+    """
     held, size = list[pa.Table](), 0
     for rows in parts:
         if held and size + rows.nbytes > most_bytes:

@@ -187,7 +187,7 @@ _Places = npt.NDArray[np.int64]
 
 
 class SortOrder(Protocol):
-    """A sort order of rows."""
+    """A sort order of rows, by which append tables are rewritten."""
 
     def order(self, rows: pa.Table) -> _Places:
         """Return the positions of the rows in sorted order."""
@@ -208,12 +208,12 @@ class ByColumns:
     names: tuple[str, ...]
 
     def order(self, rows: pa.Table) -> _Places:
-        """See `SortOrder`."""
+        """Return the positions of the rows in sorted order; shape (n,)."""
         codes = sequence_codes([rows.column(name) for name in self.names])
         return np.lexsort(codes[::-1])
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """See `SortOrder`."""
+        """Return the range of each row: how many of the sorted `borders` are not after it."""
         both = pa.concat_tables([borders.select(self.names), rows.select(self.names)])
         ranks = sequence_ranks(both.columns)
         own, others = ranks[: borders.num_rows], ranks[borders.num_rows :]
@@ -222,7 +222,10 @@ class ByColumns:
 
 @dataclass(frozen=True, slots=True)
 class ByAll:
-    """The z-order of the ranks that the values of all columns have in a sample."""
+    """The z-order of several columns.
+
+    A value counts by its rank among the values of the column in a sample.
+    """
 
     samples: dict[str, npt.NDArray[np.uint64]]
 
@@ -232,11 +235,11 @@ class ByAll:
         return cls({name: np.unique(words(sample.column(name))) for name in names})
 
     def order(self, rows: pa.Table) -> _Places:
-        """See `SortOrder`."""
+        """Return the positions of the rows in sorted order; shape (n,)."""
         return np.argsort(self._keys(rows), kind="stable")
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """See `SortOrder`."""
+        """Return the range of each row: how many of the sorted `borders` are not after it."""
         return np.searchsorted(self._keys(borders), self._keys(rows), side="right")
 
     def _keys(self, rows: pa.Table) -> Keys:

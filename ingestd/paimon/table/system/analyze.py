@@ -106,7 +106,7 @@ def compute_statistics(
 
 
 class ColumnStatsCollector:
-    """The statistics of one column, accumulated over its parts.
+    """Collects the statistics of one column, part by part.
 
     For nested types, only nulls are counted.
     """

@@ -12,7 +12,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem of a table.
+    """A problem of a table that verification has found.
 
     `code` is a short constant word, `where` the file or snapshot with the problem.
     """
@@ -39,7 +39,7 @@ class VerifyFindings:
 
     @contextlib.contextmanager
     def reading(self, where: str, code: str = "unreadable") -> Iterator[None]:
-        """Record an error for an unreadable file, and leave the block."""
+        """Record an error if the block raises FormatError or StorageError for a file at `where`."""
         try:
             yield
         except (FormatError, StorageError, UnsupportedError) as error:

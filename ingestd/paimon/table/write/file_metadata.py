@@ -24,7 +24,7 @@ KEY_STATS_MODE = "truncate(128)"
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """The table, encoding, level and origin of a file, for its manifest entry."""
+    """What the manifest entries of new files have in common: table, encoding, level and origin."""
 
     table: FileStoreTable
     options: CoreOptions
@@ -34,7 +34,7 @@ class FileOrigin:
 
 
 class FileStatsCollector:
-    """The manifest entry of a file, computed from its rows in parts."""
+    """Computes the manifest entry of a file from its rows, added in parts."""
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
         schema, options = origin.table.schema, origin.options

@@ -56,7 +56,7 @@ _SAMPLE_ROWS = 16384
 
 @dataclass(frozen=True, slots=True)
 class WrittenBucketFiles:
-    """A writer of files of a bucket.
+    """Writes the data or changelog files of one bucket.
 
     `new_name` returns the names of new files. `indexed` is whether they have the file indexes of
     the table; changelog files have none.
@@ -122,7 +122,7 @@ class WrittenBucketFiles:
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """Return a source of names for new data files: one UUID, then a counter."""
+    """Return a function that yields names for new data files: one UUID, then a counter."""
     options = table.options.at_level(0)
     stem, count = f"{options.data_file_prefix}{uuid.uuid4()}", iter(range(1 << 31))
     return lambda: f"{stem}-{next(count)}.{options.file_extension}"
@@ -216,7 +216,7 @@ def _checked_append(rows: pa.Table) -> pa.Table:
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """Return a source of names for new changelog files: one UUID, then a counter."""
+    """Return a function that yields names for new changelog files: one UUID, then a counter."""
     prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
     extension = table.options.for_changelog().file_extension
     stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
@@ -238,7 +238,7 @@ def changelog_files(
 
 
 def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of a bucket in changelog order, and the merged rows."""
+    """Sort and merge the rows of a bucket; return all rows in changelog order, and the merged."""
     if not rows.num_rows:
         return rows, rows
     keys, rules = table.schema.trimmed_primary_keys, table.merge_rules
