@@ -5,9 +5,10 @@ declared type and not from the file (specification: Data files).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.data_types import (
@@ -204,6 +205,18 @@ def column_values(column: Column) -> list[object]:
     """
     physical: Any = column.cast(_physical(column.type))
     return list(physical.to_pylist())
+
+
+def fold_zeros(column: Column) -> Column:
+    """Return the column with 0.0 in place of -0.0, for sets of values.
+
+    Both are equal, also as keys in Java, but Arrow's functions on sets distinguish them.
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    zero: Any = pa.scalar(0, column.type)
+    folded: Any = pc.add(column, zero)
+    return cast("Column", folded)
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.spec.arrow import Array, column_of
+from ingestd.paimon.spec.arrow import Array, column_of, fold_zeros
 from ingestd.paimon.spec.data_types import DataType
 
 Value: TypeAlias = Any
@@ -152,7 +152,8 @@ def _leaf_holds(leaf: Leaf, column: Any, t: DataType) -> Array:  # noqa: ANN401 
         return _call(_COMPARE[leaf.operator], column, _scalar(leaf.value, t))
     if isinstance(leaf, Like):
         return cast("Array", pc.match_substring_regex(column, like_regex(leaf.pattern)))
-    matches = pc.is_in(column, value_set=column_of(list(leaf.values), t))
+    values = fold_zeros(column_of(list(leaf.values), t))
+    matches = pc.is_in(fold_zeros(column), value_set=values)
     return _call("if_else", _call("is_null", column), pa.scalar(None, pa.bool_()), matches)
 
 

@@ -35,6 +35,7 @@ from ingestd.ingest.computed.expressions.function import (
 )
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import INTEGER_DIGITS, merge_types
+from ingestd.paimon.spec.arrow import fold_zeros
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType
 
 _TRUE_OR_FALSE = frozenset({"BOOLEAN"})
@@ -109,8 +110,8 @@ def _among(items: Sequence[Argument]) -> Kernel:
     """Return the kernel of IN: true if an item equals the value, NULL if that is unknown."""
 
     def of_constants(values: Values, *given: Values) -> Values:
-        listed: Values = pa.concat_arrays([value.slice(0, 1) for value in given])
-        result: Values = pc.is_in(values, value_set=listed.drop_null())
+        listed: Values = fold_zeros(pa.concat_arrays([value.slice(0, 1) for value in given]))
+        result: Values = pc.is_in(fold_zeros(values), value_set=listed.drop_null())
         unknown = pc.is_null(values)
         if listed.null_count:
             unknown = pc.or_(unknown, pc.invert(result))

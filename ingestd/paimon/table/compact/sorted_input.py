@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.merge.key_order import column_ranks
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.spec.arrow import Column, column_values
+from ingestd.paimon.spec.arrow import Column, column_values, fold_zeros
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.row_selection import Mask
@@ -70,9 +70,9 @@ def _matching_positions(column: Column, keys: Column) -> npt.NDArray[np.int64]:
 
 
 def _among(column: Column, keys: Column) -> Mask:
-    values: Any = pc.unique(keys)
+    values: Any = pc.unique(fold_zeros(keys))
     is_in: Any = pc.is_in
-    mask: Mask = is_in(column, value_set=values).to_numpy()
+    mask: Mask = is_in(fold_zeros(column), value_set=values).to_numpy()
     return mask
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.key_order import sort_keys
-from ingestd.paimon.spec.arrow import Array, Column, column_values, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, Column, column_values, fold_zeros, to_arrow_type
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, INTEGER_ROOTS
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
@@ -112,7 +112,7 @@ def among_keys(rows: pa.Table, keys: pa.Table, names: Iterable[str]) -> npt.NDAr
     row_code = np.zeros(rows.num_rows, np.int64)
     key_code = np.zeros(keys.num_rows, np.int64)
     for name in names:
-        known: Any = pc.unique(keys.column(name))
+        known: Any = pc.unique(fold_zeros(keys.column(name)))
         # Renumber the codes before each column, so that those of several columns stay small.
         both = np.concatenate([key_code, row_code])
         _, dense = np.unique(both, return_inverse=True)
@@ -147,7 +147,7 @@ def _may_contain(
 
 
 def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
-    positions: Any = pc.index_in(column, value_set=known)
+    positions: Any = pc.index_in(fold_zeros(column), value_set=known)
     known_positions = pc.fill_null(positions, len(known))
     codes: npt.NDArray[np.int64] = known_positions.to_numpy().astype(np.int64)
     return codes

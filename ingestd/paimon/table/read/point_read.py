@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ingestd.errors import ConfigError
 from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.arrow import column_values, fold_zeros
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -258,8 +258,9 @@ class _BucketLookup:
         """Return a mask of the rows that have one of the keys."""
         matches = np.ones(rows.num_rows, np.bool_)
         for name in self._names:
-            column: Any = rows.column(name)
-            matches &= pc.is_in(column, value_set=keys.column(name).combine_chunks()).to_numpy()
+            column: Any = fold_zeros(rows.column(name))
+            wanted: Any = fold_zeros(keys.column(name).combine_chunks())
+            matches &= pc.is_in(column, value_set=wanted).to_numpy()
         if len(self._names) == 1:
             return pa.array(matches)
         positions = np.flatnonzero(matches)

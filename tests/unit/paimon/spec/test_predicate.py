@@ -44,6 +44,8 @@ ONE, TWO = Comparison("a", "=", 1), Comparison("s", "!=", "ab")
         (Comparison("x", "=", 0.0), [False, False, None, True]),
         (Comparison("x", ">", 0.0), [True, False, None, False]),
         (IsIn("a", (1, 4, 9)), [True, False, None, True]),
+        (IsIn("x", (0.0, 7.0)), [False, False, None, True]),
+        (Not(IsIn("x", (-0.0, 1.0))), [False, True, None, False]),
         (Not(IsIn("a", (1,))), [False, True, None, True]),
         (IsNull("a"), [False, False, True, False]),
         (Not(IsNull("a")), [True, True, False, True]),

@@ -12,6 +12,7 @@ COLUMNS: Columns = {
     "s": ("STRING", ["a_b", "A%", None]),
     "t": ("TIMESTAMP(3)", [0, 86_400_000, None]),
     "o": ("BOOLEAN", [True, False, None]),
+    "x": ("DOUBLE", [-0.0, 0.0, None]),
 }
 
 
@@ -23,6 +24,7 @@ COLUMNS: Columns = {
         ("a <=> null", [False, False, True]),
         ("a is distinct from 2", [True, False, True]),
         ("a in (0, 1)", [True, False, None]),
+        ("x in (0.0, 1.0)", [True, True, None]),
         ("a in (0, null)", [True, None, None]),
         ("a not in (0, null)", [False, None, None]),
         ("a in (d, 7)", [True, True, None]),

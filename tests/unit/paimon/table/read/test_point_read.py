@@ -16,6 +16,7 @@ from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.point_read import PointReader
+from ingestd.paimon.table.read.table_read import read_table
 from tests.support.native_tables import alter, native_table, put
 from tests.support.watched_file_io import WatchedFileIO
 
@@ -131,6 +132,19 @@ def test_deletion_vectors_hide_rows_of_a_compacted_table(tmp_path: Path, io: Ope
     assert _get(table, 7, 8, 9) == [{"id": n, "v": "old"} for n in (7, 8, 9)]
     compact_table(table, full=False, now_ms=2)
     assert _get(table, 7, 8, 9) == [{"id": 7, "v": "new"}, {"id": 9, "v": "old"}]
+
+
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}], ids=["", "vectors"])
+def test_the_two_zeros_are_one_key(tmp_path: Path, options: dict[str, str]) -> None:
+    options = {"bucket": "1", **options}
+    table = native_table(tmp_path, [("x", "DOUBLE"), ("v", "INT")], keys=["x"], options=options)
+    put(table, [{"x": 0.0, "v": 1}, {"x": 1.0, "v": 1}])
+    compact_table(table, full=True, now_ms=1)
+    put(table, [{"x": -0.0, "v": 2}])
+    compact_table(table, full=False, now_ms=2)
+    assert _get(table, 0.0, 1.0) == [{"x": -0.0, "v": 2}, {"x": 1.0, "v": 1}]
+    assert _get(table, -0.0) == [{"x": -0.0, "v": 2}]
+    assert sorted(read_table(table)["v"].to_pylist()) == [1, 2]
 
 
 def test_only_the_bucket_and_the_partition_of_a_key_are_opened(
