@@ -432,8 +432,12 @@ def test_locations_in_properties(lake: Lake, tmp_path: Path) -> None:
     row = {"id": 2, "v": "java"}
     lake.judge.append(lake.java(options), lake.database, "t", [row], tmp_path)
     assert [row["id"] for row in rows(catalog.get_table(t))] == [1, 2]
+    files = load_catalog("filesystem", str(lake.warehouse))
+    files.rename_table(t, lake.table("u"))  # a rename that is killed before it asks the metastore
     catalog.rename_table(t, lake.table("u"))
     assert catalog.get_table(lake.table("u")).path == f"{lake.warehouse}/{lake.database}.db/u"
+    with pytest.raises(TableNotFoundError):
+        catalog.rename_table(t, lake.table("u"))
 
 
 def test_an_interrupted_creation_or_deletion_is_repeated(lake: Lake) -> None:

@@ -5,7 +5,8 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,46 @@ def test_an_interrupted_creation_or_deletion_is_repeated(sqlite_lake: Lake, tmp_
     assert catalog.list_tables("db") == []
 
 
+def test_an_interrupted_rename_is_repeated(lake: Lake) -> None:
+    catalog, target = lake.catalog(), Identifier("db", "u")
+    put(catalog.create_table(T, schema()), [{"id": 1, "v": "a"}])
+    files = load_catalog("filesystem", str(lake.warehouse))
+    files.rename_table(T, target)  # killed before the database has committed
+    catalog.rename_table(T, target)
+    assert lake.judge.read(lake.java(), "db", "u") == [{"id": 1, "v": "a"}]
+    assert catalog.list_tables("db") == ["u"]
+    with pytest.raises(TableNotFoundError):
+        catalog.rename_table(T, target)
+
+
+def test_a_writer_whose_lock_has_expired_leaves_the_lock_of_the_next(lake: Lake) -> None:
+    lock = lake.catalog().create_table(T, schema()).lock
+    hasty = lake.catalog(**SHORT).get_table(T).lock
+    with ExitStack() as next_writer:
+        with lock.held("main"):
+            with lock.database.transaction() as session:
+                old = "UPDATE paimon_distributed_locks SET acquired_at = '2020-01-01 00:00:00'"
+                assert session.execute(old) == 1
+            time.sleep(1.1)  # times have seconds in some databases
+            next_writer.enter_context(lock.held("main"))
+        with pytest.raises(CommitConflictError), hasty.held("main"):
+            pass
+    with hasty.held("main"):
+        pass
+
+
+def test_a_lock_that_cannot_be_released_is_logged(
+    sqlite_lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = sqlite_lake.catalog().create_table(T, schema()).lock
+    quick = replace(lock.database, busy_millis=1)
+    lock = replace(lock, database=quick, sleep=lambda _: None)
+    with sqlite3.connect(tmp_path / "catalog.db") as database, lock.held("main"):
+        database.execute("BEGIN IMMEDIATE")
+    assert "lock_not_released" in caplog.text
+    assert lock.database.address in str(caplog.records[-1].ctx)
+
+
 def test_the_lock_of_a_process_that_ended_expires(sqlite_lake: Lake, tmp_path: Path) -> None:
     table = sqlite_lake.catalog(**SHORT).create_table(T, schema())
     with sqlite3.connect(tmp_path / "catalog.db") as database:
@@ -284,6 +325,34 @@ def test_a_name_that_a_collation_takes_for_another_is_no_table(
     with pytest.raises(TableNotFoundError):
         catalog.drop_table(Identifier("db", "T"))
     assert catalog.list_tables("db") == ["t"]
+
+
+def test_what_columns_of_mariadb_cannot_store_is_no_property_and_no_name(
+    mariadb: MariaDbServer, judge: Oracle, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / "lake", empty_database(mariadb, "utf8mb4"), judge)
+    catalog = lake.catalog()
+    options = {"bucket": "1", "note": "\U0001f600", "n" * 300: "long", "plain": "x"}
+    columns = [("id", parse_type("INT"))]
+    put(catalog.create_table(T, new_schema(columns, ["id"], (), options, NOW_MS)), [{"id": 1}])
+    table = catalog.alter_table(T, [AddColumn("w", parse_type("INT"))], NOW_MS)
+    assert table.schema.options == options
+    assert lake.judge_rows() == [{"id": 1, "w": None}]
+    stored = mariadb.run("SELECT property_key FROM catalog.paimon_table_properties")
+    assert {key for (key,) in stored} >= {"plain", "primary-key"}
+    with pytest.raises(ConfigError, match="collations"):
+        catalog.create_table(Identifier("db", "\U0001f600"), schema())
+
+
+def test_a_table_whose_name_a_collation_does_not_distinguish_is_not_created(
+    mariadb: MariaDbServer, tmp_path: Path, judge: Oracle
+) -> None:
+    lake = Lake(tmp_path / "lake", empty_database(mariadb, "latin1"), judge)
+    spec = {"fields": FIELDS, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": []}
+    java_spec(lake, tmp_path, table="cafe", **spec)
+    with pytest.raises(ConfigError, match="another name"):
+        lake.catalog().create_table(Identifier("db", "café"), schema(), ignore_if_exists=True)
+    assert [path.name for path in (lake.warehouse / "db.db").iterdir()] == ["cafe"]
 
 
 def test_many_writers_take_the_lock_of_mariadb_by_turns(

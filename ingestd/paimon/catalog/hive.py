@@ -260,24 +260,30 @@ class HiveCatalog:
         """Rename a table, whose writers must be stopped.
 
         The metastore moves the directory, unless the table is external or the metastore does not
-        know its location. Raises TableNotFoundError if the table does not exist, TableExistsError
-        if the new name is in use.
+        know its location. An interrupted call can be repeated. Raises TableNotFoundError if the
+        table does not exist, TableExistsError if the new name is in use.
         """
-        table = self.get_table(source)
-        renamed = self._paimon_table(source).renamed(target)
+        stored = self._paimon_table(source)
+        old, renamed = self._table_directory(source, stored), stored.renamed(target)
         check_case([target.table], case_sensitive=False)
         path = f"{self._database_path(target.database)}/{target.table}"
-        if self._find_table(target) is not None or table.io.exists(path):
+        new = self._directory(path, str(target))
+        moves = self.options.location_in_properties and not stored.is_external
+        is_moved = moves and new.has_table() and not old.has_table()  # an interrupted rename did it
+        if not is_moved:
+            self.get_table(source)
+        if self._find_table(target) is not None or (new.io.exists(path) and not is_moved):
             raise TableExistsError(f"table '{target}' exists already, or its directory {path} does")
-        if renamed.is_external or not self.options.location_in_properties:
+        if not moves:
             self._alter(source, renamed)
             return
-        table.io.rename_directory(table.path, path)
+        if not is_moved:
+            old.io.rename_directory(old.path, path)
         try:
             self._alter(source, renamed.moved(path, in_properties=True))
         except IngestdError:
             if not self.table_exists(target):
-                table.io.rename_directory(path, table.path)
+                old.io.rename_directory(path, old.path)
             raise
 
     def _opened(self, identifier: Identifier, table: FileStoreTable) -> FileStoreTable:

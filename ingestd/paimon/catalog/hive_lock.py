@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.hive_client import Metastore, MetastoreSession
-from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings
+from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings, release_lock
 from ingestd.paimon.catalog.thrift import Struct, Value, i32, i64, structure, structures, text
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
@@ -39,11 +39,12 @@ class HiveLock:
         does not respond.
         """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
-        lock_id = self._acquire(f"{self.identifier.table}{suffix}")
+        name = f"{self.identifier.table}{suffix}"
+        request = _lock_request(self._acquire(name))
         try:
             yield
         finally:
-            self.metastore.call("unlock", _lock_request(lock_id))
+            release_lock(lambda: self.metastore.call("unlock", request), name, self.sleep)
 
     def _acquire(self, table: str) -> int:
         with self.metastore.session() as session:

@@ -22,7 +22,12 @@ from ingestd.paimon.catalog.base import (
     no_table,
 )
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
-from ingestd.paimon.catalog.jdbc_database import Database, Session, database_of
+from ingestd.paimon.catalog.jdbc_database import (
+    Database,
+    Session,
+    database_of,
+    insert_storable,
+)
 from ingestd.paimon.catalog.jdbc_lock import JdbcLock
 from ingestd.paimon.catalog.jdbc_tables import create_catalog_tables, create_lock_table
 from ingestd.paimon.catalog.lock_settings import LOCK_OPTIONS, LockSettings, lock_settings
@@ -154,16 +159,17 @@ class JdbcCatalog:
         with self._transaction() as session:
             if self._has_database(session, name):
                 return
+        # A transaction of SQLite that has read fails if another one writes before it.
+        with self._transaction() as session:
             for key, value in {_EXISTS: "true", **(properties or {}), _LOCATION: path}.items():
-                session.insert_new(
-                    "paimon_database_properties",
-                    {
-                        "catalog_key": self.options.catalog_key,
-                        "database_name": name,
-                        "property_key": key,
-                        "property_value": value,
-                    },
-                )
+                row = {
+                    "catalog_key": self.options.catalog_key,
+                    "database_name": name,
+                    "property_key": key,
+                    "property_value": value,
+                }
+                if not session.insert_new("paimon_database_properties", row) and key == _EXISTS:
+                    return  # another process was first
 
     def database_properties(self, name: str) -> Mapping[str, str]:
         """Return the properties of a database. Raises TableNotFoundError."""
@@ -236,7 +242,8 @@ class JdbcCatalog:
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
         directory of this table that the catalog does not know counts as existing, and with
-        `ignore_if_exists` the catalog takes it over.
+        `ignore_if_exists` the catalog takes it over. Raises ConfigError for a name that the
+        database cannot store, or does not distinguish from that of another table.
         """
         if self.table_exists(identifier):
             if not ignore_if_exists:
@@ -245,11 +252,16 @@ class JdbcCatalog:
                 )
             return self.get_table(identifier)
         self.create_database(identifier.database)
-        with held_on_main(self._lock(identifier)):
-            table = self.files.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
-        with self._transaction() as session:
-            if session.insert_new("paimon_tables", self._row(identifier)):
-                self._sync_properties(session, identifier, table.schema)
+        try:
+            with held_on_main(self._lock(identifier)):
+                table = self.files.create_table(identifier, schema)
+        except TableExistsError:
+            if not ignore_if_exists:
+                raise
+            table = self.files.get_table(identifier)
+            self._add(identifier, table.schema)
+        else:
+            self._add_created(identifier, table.schema)
         return self._opened(identifier, table)
 
     def alter_table(
@@ -283,11 +295,13 @@ class JdbcCatalog:
                 session.execute(f"DELETE FROM {table} WHERE {_OF_TABLE}", self._key(identifier))
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Rename a table, whose writers must be stopped.
+        """Rename a table, whose writers must be stopped; an interrupted call can be repeated.
 
         Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
         """
-        self.get_table(source)
+        moved = self._is_moved(source, target)
+        if not moved:
+            self.get_table(source)
         self._check_database(target.database)
         if self.table_exists(target):
             raise TableExistsError(
@@ -300,7 +314,37 @@ class JdbcCatalog:
                     f"UPDATE {table} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}",
                     [target.database, target.table, *self._key(source)],
                 )
-            self.files.rename_table(source, target)
+            if not moved:
+                self.files.rename_table(source, target)
+
+    def _is_moved(self, source: Identifier, target: Identifier) -> bool:
+        """Return whether an interrupted rename has moved the directory, but not the row."""
+        files = self.files
+        return (
+            not files.table_exists(source)
+            and files.table_exists(target)
+            and self.table_exists(source)
+        )
+
+    def _add_created(self, identifier: Identifier, schema: TableSchema) -> None:
+        """Add the row of a table that this process has created; if it is refused, delete it."""
+        try:
+            self._add(identifier, schema)
+        except ConfigError:
+            if not self.table_exists(identifier):
+                self.files.drop_table(identifier)
+            raise
+
+    def _add(self, identifier: Identifier, schema: TableSchema) -> None:
+        with self._transaction() as session:
+            added = session.insert_new("paimon_tables", self._row(identifier))
+            if added:
+                self._sync_properties(session, identifier, schema)
+        if not added and not self.table_exists(identifier):
+            raise ConfigError(
+                f"table '{identifier}': the collation of {self.options.database.address} takes its "
+                "name for that of another table; choose another name"
+            )
 
     def _opened(self, identifier: Identifier, table: FileStoreTable) -> FileStoreTable:
         return replace(table, lock=self._lock(identifier))
@@ -314,7 +358,7 @@ class JdbcCatalog:
     def _sync_properties(
         self, session: Session, identifier: Identifier, schema: TableSchema
     ) -> None:
-        """Replace the copy of a table's options; values too long for its column are left out."""
+        """Replace the copy of a table's options, without those that its columns cannot store."""
         if not self.options.sync_properties:
             return
         row = self._row(identifier)
@@ -323,10 +367,8 @@ class JdbcCatalog:
         )
         for key, value in synced_properties(schema).items():
             if len(value) <= _PROPERTY_LENGTH:
-                session.insert_new(
-                    "paimon_table_properties",
-                    {**row, "property_key": key, "property_value": value},
-                )
+                copied = {**row, "property_key": key, "property_value": value}
+                insert_storable(session, "paimon_table_properties", copied)
 
     def _transaction(self) -> AbstractContextManager[Session]:
         return self.options.database.transaction()

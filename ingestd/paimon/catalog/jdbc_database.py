@@ -42,10 +42,17 @@ _MYSQL_TLS: Mapping[str, Mapping[str, bool]] = {
     "VERIFY_IDENTITY": {"ssl_verify_cert": True, "ssl_verify_identity": True},
 }
 """Parameters of PyMySQL for the values of `sslMode` of MySQL's JDBC driver."""
+_OTHER_ENCODING = 1267
+"""The error number for a text that is compared with a column whose encoding lacks characters."""
 
 
 class Session(Protocol):
     """A connection to the catalog's database, in one transaction."""
+
+    @property
+    def data_error(self) -> type[Exception]:
+        """The error of the driver for a value that a column cannot store."""
+        ...
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; each `?` in it stands for a parameter."""
@@ -58,6 +65,18 @@ class Session(Protocol):
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
         """Insert a row; return False, and change nothing, if a row has its primary key."""
         ...
+
+
+def insert_storable(session: Session, table: str, row: Mapping[str, object]) -> None:
+    """Insert a row if its primary key is new and the columns can store its values.
+
+    Columns have a maximum length, and an encoding that may lack characters.
+    """
+    session.execute("SAVEPOINT before_row")
+    try:
+        session.insert_new(table, row)
+    except session.data_error:
+        session.execute("ROLLBACK TO SAVEPOINT before_row")
 
 
 class Database(Protocol):
@@ -180,7 +199,7 @@ class PostgresDatabase:
             ) as connection:
                 # Times of locks have no zone: they are those of a JVM that runs in UTC.
                 connection.execute("SET TIME ZONE 'UTC'")
-                yield _PostgresSession(connection)
+                yield _PostgresSession(connection, psycopg.DataError)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise StorageError(f"catalog {self.address}: {_first_line(error)}") from error
         except psycopg.Error as error:
@@ -211,12 +230,15 @@ class MySqlDatabase:
         pymysql = _driver("pymysql", self.address)
         try:
             with closing(pymysql.connect(**self.settings)) as connection:
-                session = _MySqlSession(connection)
+                session = _MySqlSession(connection, pymysql.DataError)
                 # Without the locks of gaps between keys, with which writers of locks deadlock.
                 session.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 yield session
                 connection.commit()
-        except (pymysql.OperationalError, pymysql.InterfaceError) as error:
+        except pymysql.OperationalError as error:
+            kind = ConfigError if error.args[0] == _OTHER_ENCODING else StorageError
+            raise kind(f"catalog {self.address}: {error}") from error
+        except pymysql.InterfaceError as error:
             raise StorageError(f"catalog {self.address}: {error}") from error
         except pymysql.Error as error:
             raise ConfigError(f"catalog {self.address}: {error}") from error
@@ -225,6 +247,8 @@ class MySqlDatabase:
 @dataclass(frozen=True)
 class _SqliteSession:
     connection: sqlite3.Connection
+
+    data_error = sqlite3.DataError
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, tuple(parameters)).fetchall()
@@ -239,6 +263,7 @@ class _SqliteSession:
 @dataclass(frozen=True)
 class _PostgresSession:
     connection: Any
+    data_error: type[Exception]
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._run(sql, parameters).fetchall()
@@ -257,6 +282,7 @@ class _PostgresSession:
 @dataclass(frozen=True)
 class _MySqlSession:
     connection: Any
+    data_error: type[Exception]
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
@@ -339,6 +365,8 @@ def _mysql(base: str, properties: Mapping[str, str]) -> MySqlDatabase:
         "port": port,
         "database": database,
         "charset": "utf8mb4",
+        # Ages of locks have no jumps, and values that do not fit are refused, not truncated.
+        "init_command": "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'",
     }
     return MySqlDatabase(base, settings)
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.jdbc_database import Database
-from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings
+from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings, release_lock
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 _FIRST_SLEEP_MS = 100
 _LOCKS = "paimon_distributed_locks"
-_RELEASE = f"DELETE FROM {_LOCKS} WHERE lock_id = ?"
 
 
 @dataclass(frozen=True)
@@ -39,16 +38,16 @@ class JdbcLock:
         """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         lock_id = f"{self.catalog_key}.{self.identifier}{suffix}"
-        self._acquire(lock_id)
+        acquired_at = self._acquire(lock_id)
         try:
             yield
         finally:
-            with self.database.transaction() as session:
-                session.execute(_RELEASE, [lock_id])
+            release_lock(lambda: self._release(lock_id, acquired_at), lock_id, self.sleep)
 
-    def _acquire(self, lock_id: str) -> None:
+    def _acquire(self, lock_id: str) -> object:
+        """Return the time at which the lock was acquired, as the driver represents it."""
         waited, pause = 0, _FIRST_SLEEP_MS
-        while not self._try(lock_id):
+        while (acquired_at := self._try(lock_id)) is None:
             if waited >= self.settings.acquire_timeout_ms:
                 raise CommitConflictError(
                     f"table {self.identifier}: other writers have held the lock '{lock_id}' of "
@@ -60,10 +59,22 @@ class JdbcLock:
             self.sleep(pause / 1000)
             waited += pause
             pause *= 2
+        return acquired_at
 
-    def _try(self, lock_id: str) -> bool:
+    def _release(self, lock_id: str, acquired_at: object) -> None:
+        """Delete the row, unless the lock has expired and another process has acquired it."""
+        sql = f"DELETE FROM {_LOCKS} WHERE lock_id = ? AND acquired_at = ?"
+        with self.database.transaction() as session:
+            session.execute(sql, [lock_id, acquired_at])
+
+    def _try(self, lock_id: str) -> object | None:
         with self.database.transaction() as session:
             expired = f"{self.database.lock_age} > expire_time_seconds AND lock_id = ?"
             session.execute(f"DELETE FROM {_LOCKS} WHERE {expired}", [lock_id])
             seconds = self.settings.acquire_timeout_ms // 1000
-            return session.insert_new(_LOCKS, {"lock_id": lock_id, "expire_time_seconds": seconds})
+            row = {"lock_id": lock_id, "expire_time_seconds": seconds}
+            if not session.insert_new(_LOCKS, row):
+                return None
+            sql = f"SELECT acquired_at FROM {_LOCKS} WHERE lock_id = ?"
+            acquired_at: object = session.query(sql, [lock_id])[0][0]
+            return acquired_at

@@ -1,15 +1,20 @@
-"""The options of locks, which the JDBC catalog and the Hive catalog have in common."""
+"""The options and the release of locks, which JDBC catalogs and Hive catalogs have in common."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ingestd.errors import StorageError
 from ingestd.paimon.io.file_io import is_object_store
 from ingestd.paimon.spec.option_types import parse_bool, parse_millis
 
+_LOG = logging.getLogger(__name__)
 LOCK_TIMEOUT = "lock-acquire-timeout"
 _ENABLED = "lock.enabled"
 _SLEEP = "lock-check-max-sleep"
 LOCK_OPTIONS = (_ENABLED, LOCK_TIMEOUT, _SLEEP)
+_RELEASE_PAUSES = (0.1, 0.5, 2.0)
+"""Seconds between attempts to release a lock."""
 
 
 @dataclass(frozen=True)
@@ -31,3 +36,21 @@ def lock_settings(warehouse: str, options: Mapping[str, str]) -> LockSettings | 
     )
     enabled = options.get(_ENABLED, str(is_object_store(warehouse)).lower())
     return settings if parse_bool(_ENABLED, enabled) else None
+
+
+def release_lock(release: Callable[[], object], lock: str, sleep: Callable[[float], None]) -> None:
+    """Release a lock, with a few attempts; `sleep` takes seconds.
+
+    A failure is logged, not raised: what the lock protected is done, and the lock expires.
+    """
+    for pause in (*_RELEASE_PAUSES, None):
+        try:
+            release()
+        except StorageError as error:
+            if pause is None:
+                context = {"lock": lock, "error": str(error)}
+                _LOG.warning("lock_not_released", extra={"ctx": context})
+            else:
+                sleep(pause)
+        else:
+            return
