@@ -40,8 +40,8 @@ def fetch_readable(
 ) -> Iterator[RecordChunk]:
     """Fetch as `fetch_all`, but report unreadable ranges to `on_unreadable` and read the others.
 
-    Raises as `fetch_all`, but SourceSilentError only if a broker responds to no other request
-    either.
+    Raises the errors of `fetch_all`, but SourceSilentError only if a broker responds to no other
+    request either.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)

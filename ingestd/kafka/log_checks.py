@@ -69,7 +69,7 @@ def fingerprints(
     """Return the checksum of the record just before each offset, if the log still has the record.
 
     Offsets after a transaction marker, or after a record removed by retention or compaction, have
-    no entry. Raises as `divergences`.
+    no entry. Raises the errors of `divergences`.
     """
     checksums: dict[TopicAndPartition, int] = {}
     positions = {partition: (offset - 1, NO_EPOCH) for partition, offset in offsets.items()}

@@ -160,7 +160,10 @@ def covers(reached: Offsets, bounds: Offsets) -> bool:
 
 
 def encode(offsets: BatchOffsets) -> dict[str, Any]:
-    """Return the JSON document that Spark stores for a batch; equal offsets give equal text."""
+    """Encode the offsets of a batch as the JSON document that Spark stores for it.
+
+    Equal offsets give equal text.
+    """
     document: dict[str, Any] = {
         "v": _VERSION,
         "start": encode_offsets(offsets.start),
@@ -175,7 +178,7 @@ def encode(offsets: BatchOffsets) -> dict[str, Any]:
 
 
 def decode(document: Mapping[str, Any]) -> BatchOffsets:
-    """Parse a document of `encode`. Raises ValueError for any other document."""
+    """Decode the offsets of a batch from Spark's JSON document. Raises ValueError if invalid."""
     try:
         if document["v"] != _VERSION:
             raise ValueError(f"offsets of version {document['v']!r}, expected {_VERSION}")
@@ -199,7 +202,7 @@ def _without_zeros(offsets: Offsets) -> Offsets:
 
 
 def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
-    """Return offsets as a JSON document with sorted string keys."""
+    """Encode offsets as a JSON document with sorted string keys."""
     return {
         source: {
             topic: {str(partition): partitions[partition] for partition in sorted(partitions)}
@@ -210,7 +213,7 @@ def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """Parse the result of `encode_offsets`."""
+    """Decode offsets from a JSON document of `encode_offsets`."""
     return {
         source: {
             topic: {int(partition): int(offset) for partition, offset in partitions.items()}

@@ -170,7 +170,7 @@ class KafkaSource:
 
 
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of a consumer that reads exact ranges, those of the user included.
+    """Return the properties of a consumer: those of the user, and those that ingestd requires.
 
     Raises ConfigError for a property that ingestd sets itself.
     """

@@ -73,12 +73,15 @@ class RegistryHttp:
     def get_list(self, path: str) -> list[Any] | None:
         """Return the JSON array at a path; None if the registry does not have it.
 
-        Raises as `get`.
+        Raises the errors of `get`.
         """
         return self._get(path, _array)
 
     def get_text(self, path: str) -> str | None:
-        """Return the text at a path; None if the registry does not have it. Raises as `get`."""
+        """Return the text at a path; None if the registry does not have it.
+
+        Raises the errors of `get`.
+        """
         return self._get(path, _text)
 
     def _get(self, path: str, read: _Read[_Content]) -> _Content | None:

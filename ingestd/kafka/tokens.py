@@ -61,7 +61,7 @@ def _logged(source_name: str, function: TokenFunction) -> TokenFunction:
 def with_token_function(source: KafkaSource, properties: Mapping[str, str]) -> dict[str, Any]:
     """Return properties for a client of Python, with the token function if the source has one.
 
-    Raises as `token_function`.
+    Raises the errors of `token_function`.
     """
     function = token_function(source)
     return dict(properties) if function is None else {**properties, TOKEN_FUNCTION: function}

@@ -283,7 +283,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class CommitPreconditions:
-    """The checks of leadership and of topics before a commit; implements `CommitGuard`."""
+    """The checks of leadership and topics before a commit, which implement `CommitGuard`."""
 
     leadership: Leadership
     topics: TopicKeyCheck

@@ -58,7 +58,7 @@ RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
 
 
 def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
-    """Return the encoding of integers, and of dates and timestamps that are stored as integers."""
+    """Return how the native reader decodes integers, or dates and timestamps stored as such."""
     bits = arrow_type.bit_width
     return ColumnEncoding(_integers(bits), arrow_type)
 
@@ -71,15 +71,18 @@ INT64_ENCODING = integer_encoding(pa.int64())
 
 
 def time_encoding(per_milli: int) -> ColumnEncoding:
-    """Return the encoding of times of day as integers, with `per_milli` units per millisecond."""
+    """Return how the native reader decodes times of day given as integers.
+
+    `per_milli` is the number of units per millisecond.
+    """
     spec = ("integer", 32, per_milli, 0, DAY_MILLIS - 1)
     return ColumnEncoding(spec, pa.time32("ms"), comparable=per_milli == 1)
 
 
 def temporal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of a date or time type whose values are integers in its unit.
+    """Return how the native reader decodes integers that are dates or times in the type's unit.
 
-    It is equivalent to `temporal_columns.read_integers`.
+    The result is equal to that of `temporal_columns.read_integers`.
     """
     if data_type.root == "TIME":
         return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
@@ -87,9 +90,9 @@ def temporal_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def iso_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of ISO 8601 strings.
+    """Return how the native reader decodes ISO 8601 strings to a date or time type.
 
-    It is equivalent to `temporal_columns.read_texts`.
+    The result is equal to that of `temporal_columns.read_texts`.
     """
     target = to_arrow_type(data_type)
 
@@ -105,21 +108,24 @@ def iso_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def float_encoding(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
-    """Return the encoding of floats. If `special`, NaN and infinities may be JSON strings."""
+    """Return how the native reader decodes floats.
+
+    If `special`, NaN and infinities may be JSON strings.
+    """
     return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
 
 
 def decimal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of decimals that are JSON numbers, quoted or not."""
+    """Return how the native reader decodes decimals that are JSON numbers, quoted or not."""
     precision, scale = data_type.precision or 0, data_type.scale or 0
     return ColumnEncoding(("decimal", precision, scale), to_arrow_type(data_type))
 
 
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
-    """Return the encoding of decimals as base64 unscaled integers, or None if not supported.
+    """Return how the native reader decodes decimals from base64 unscaled integers.
 
-    Only scales from 0 to 38 are supported. The encoding is equivalent to
-    `decimal_columns.from_unscaled`.
+    Returns None if it cannot: only scales from 0 to 38 are supported. The result is equal to that
+    of `decimal_columns.from_unscaled`.
     """
     if not 0 <= scale <= 38:
         return None

@@ -44,7 +44,7 @@ FLAG_SPEC: Spec = ("choice", (b"false", NULL))
 
 @dataclass(frozen=True, slots=True)
 class RowSpecs:
-    """The native plan nodes of a table's after images, before images and message keys.
+    """The native plan nodes that match rows and keys of one table.
 
     `row` is the node of after images that may be null, and `whole` the node of those that must not
     be null. `old` is the node of before images. `key` is None if the table has no key.
@@ -76,7 +76,10 @@ def row_specs(
 
 
 def spec_of(column: PlanColumn) -> Spec:
-    """Return the native plan node of a column's values; it accepts only null without a reader."""
+    """Return the native plan node of a column's values.
+
+    Without a reader, because all values were null so far, the node accepts only null.
+    """
     return NULL_SPEC if column.reader is None else column.encoding.spec
 
 
@@ -121,7 +124,7 @@ def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
 
 
 def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
-    """Return the 64-bit integers at a path, and a mask of those that are not null; shape (rows,).
+    """Return the 64-bit integers (n,) at a path in the messages, and a mask of those not null.
 
     `path` is None for a field that no message has; its numbers are all null.
     """
@@ -320,10 +323,10 @@ def _of_rows(
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
-    """Return a function that reads the row kinds of messages from the choice at a path.
+    """Return a function that reads the row kinds of messages from the words at a path.
 
-    `kinds` are the row kinds of the values of the choice, preceded by that of an absent field. The
-    function raises IrregularError if the kind of a message is `NO_KIND`.
+    `kinds` are the row kinds of the words, preceded by that of an absent field. The function raises
+    IrregularError if the kind of a message is `NO_KIND`.
     """
     by_code = np.array(kinds, np.int8)
 

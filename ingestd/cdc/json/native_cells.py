@@ -118,7 +118,7 @@ class _Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
-    """Images that are read from the same path in all messages."""
+    """The images of one kind that all messages have at the same path."""
 
     columns: Columns
     path: Path
@@ -206,7 +206,10 @@ class GatheredImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage(_Unchecked):
-    """The images at two paths; each change has an image at no more than one of them."""
+    """Images that messages have at either of two paths, such as the row of an insert or a delete.
+
+    Each change has an image at no more than one of the paths.
+    """
 
     first: NativeImage
     second: NativeImage

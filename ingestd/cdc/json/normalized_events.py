@@ -118,7 +118,7 @@ class TableNormalizers:
         self._normalizers: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
-        """Return the cached normalizer for these determining fields of a message, or None."""
+        """Return the normalizer that is cached for these fields of a message, or None."""
         return self._normalizers.get(which)
 
     def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:

@@ -29,9 +29,9 @@ class TimeSpan:
 
 
 def chart(title: str, unit: str, points: Sequence[Point], span: TimeSpan, now: float | None) -> str:
-    """Return a figure of points (seconds since 1970, value or None), which are oldest first.
+    """Return an SVG line chart, as an HTML figure.
 
-    `now` is the current value.
+    `points` are (seconds since 1970, value or None), oldest first. `now` is the current value.
     """
     known = [value for _, value in points if value is not None]
     top = axis_top(max(known, default=0.0))

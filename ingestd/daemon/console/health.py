@@ -32,7 +32,10 @@ class Condition:
 
 
 def conditions(status: Document) -> list[Condition]:
-    """Return what is wrong, the worst first; what the pipeline does if nothing is wrong."""
+    """Return the conditions that an operator should know, the worst first.
+
+    If nothing is wrong, the only condition states what the pipeline does.
+    """
     found = [*_of_pipeline(status), *_of_sources(status), *_of_maintenance(status)]
     found.sort(key=lambda condition: condition.level is not Level.BAD)
     return found or [_doing(status)]

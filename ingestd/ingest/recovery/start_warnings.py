@@ -120,7 +120,7 @@ class SettingsOfTables(Protocol):
 
 
 class TopicCluster(Protocol):
-    """The requests that the warnings need; `OffsetClient` implements them."""
+    """The requests to a cluster that start warnings need; `OffsetClient` implements them."""
 
     def existing_topics(self) -> AbstractSet[str]:
         """Return the names of all topics that the client may see."""

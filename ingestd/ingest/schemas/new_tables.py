@@ -128,9 +128,9 @@ def _options(
 
 
 def is_for_keyed_tables(options: Mapping[str, str], primary_keys: Collection[str]) -> bool:
-    """Return whether the bucket count in `options` does not apply to a table with this key.
+    """Return whether a table without a primary key ignores the bucket count in `options`.
 
-    A bucket count without bucket key is meant for tables with a primary key.
+    A bucket count without a bucket key is meant for tables with a primary key.
     """
     return not primary_keys and honoured.BUCKET_KEY.name not in options
 

@@ -61,7 +61,7 @@ class SetAside:
 
 
 class WrongFormatDetector:
-    """The counts of the first records of each topic in a run, until a topic can be judged."""
+    """Counts the first records of each topic in a run, until their data format can be judged."""
 
     def __init__(self, limits: WrongFormatThreshold) -> None:
         self._limits = limits

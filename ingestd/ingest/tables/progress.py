@@ -212,7 +212,7 @@ def encode_pipeline(progress: PipelineProgress) -> str:
 
 @lru_cache(maxsize=64)
 def decode_pipeline(text: str) -> PipelineProgress:
-    """Parse the result of `encode_pipeline`.
+    """Parse the text of a pipeline's progress in a snapshot property.
 
     Raises one of the errors in DAMAGED if the text is invalid. Tables that were committed in the
     same batch have the same text, and share the returned object.

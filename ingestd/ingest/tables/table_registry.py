@@ -321,7 +321,7 @@ class TableRegistry:
                 self.tables[name] = replace(managed, covered=progress.end)
 
     def note_topics(self, topics: Mapping[str, TopicName]) -> None:
-        """Replace the names of the topic keys."""
+        """Set the names, sources and clusters of topics by topic key, which tables record."""
         self.note(replace(self.progress, topics=topics))
 
     def refresh_records(self) -> list[str]:

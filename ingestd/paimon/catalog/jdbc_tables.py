@@ -23,13 +23,13 @@ _LOCKS = "paimon_distributed_locks"
 
 
 def create_catalog_tables(session: Session, database: Database) -> None:
-    """Create the tables for names and properties that do not exist."""
+    """Create the catalog's own tables, for names and properties, where they are missing."""
     for name, definition in _DEFINITIONS.items():
         _create(session, database, name, definition)
 
 
 def create_lock_table(session: Session, database: Database, key_length: int) -> None:
-    """Create the table for locks if it does not exist; `key_length` is that of its key."""
+    """Create the catalog's table for locks if it is missing; `key_length` is that of its key."""
     definition = (
         f"lock_id VARCHAR({key_length}) NOT NULL, "
         "acquired_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL, "

@@ -312,7 +312,7 @@ def replace_column(fields: Fields, column: DataField) -> Fields:
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return the fields after `change` is applied to the list of fields that a path ends in.
+    """Apply a function to the list of fields in which a path ends; return the changed fields.
 
     Raises SchemaConflictError if the path does not exist.
     """
@@ -331,7 +331,7 @@ def change_siblings(
 def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
-    """Return the fields after `change` is applied to the type of the column at a path.
+    """Apply a function to the type of the column at a path; return the changed fields.
 
     Raises SchemaConflictError if the path does not exist.
     """

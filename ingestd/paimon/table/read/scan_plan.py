@@ -262,7 +262,10 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(slots=True)
 class BucketPruner:
-    """The buckets of the bucket keys that a predicate allows, by the bucket count of a file."""
+    """Selects buckets for a read: those of the bucket keys that a predicate allows.
+
+    The buckets are computed for each bucket count that occurs in the files.
+    """
 
     table: FileStoreTable
     keys: pa.Table
