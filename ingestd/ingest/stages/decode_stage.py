@@ -81,8 +81,11 @@ def shape_again(
     """
     task = _DecodeTask(context, 0)
     for chunk in chunks:
-        for batch in task.decode(source, chunk).batches:
-            yield from task.shape(source, chunk, batch)
+        shaped = task.shape_all(source, chunk, task.decode(source, chunk))
+        if source not in task.images and any(rows.needs_before_images for rows in shaped):
+            again = task.decode_with_before_images(source, chunk)
+            shaped = task.shape_all(source, chunk, again)
+        yield from shaped
 
 
 class _DecodeTask:
@@ -94,7 +97,7 @@ class _DecodeTask:
         self._targets = Targets(context)
         self._findings = Findings(context.sources, context.event_time_columns())
         self._dedup = MapSideDedup(context, self._findings.counts)
-        self._images = set(context.sources) if context.needs_before_images() else set[str]()
+        self.images = set(context.sources) if context.needs_before_images() else set[str]()
         """Sources that are decoded with the before images of changes."""
         self._renames = context.follows_renames()
 
@@ -120,7 +123,7 @@ class _DecodeTask:
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         settings = self._context.sources[source]
         format_settings = replace(
-            settings.format_settings, images=source in self._images, renames=self._renames
+            settings.format_settings, images=source in self.images, renames=self._renames
         )
         data_format = shared_data_format(settings.data_format, source, format_settings)
         known = TargetColumns(self._context, self._targets, source, chunk.topic)
@@ -129,10 +132,9 @@ class _DecodeTask:
 
     def send(self, source: str, chunk: RecordChunk, decoded: Decoded) -> Pairs:
         """Yield blobs with the rows of a decoded chunk, and with its rejected records."""
-        shaped = [rows for batch in decoded.batches for rows in self.shape(source, chunk, batch)]
-        if source not in self._images and any(rows.needs_before_images for rows in shaped):
-            self._images.add(source)
-            yield from self.send(source, chunk, self.decode(source, chunk))
+        shaped = self.shape_all(source, chunk, decoded)
+        if source not in self.images and any(rows.needs_before_images for rows in shaped):
+            yield from self.send(source, chunk, self.decode_with_before_images(source, chunk))
             return
         self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
@@ -155,6 +157,15 @@ class _DecodeTask:
             yield from self._send_dead_letters(source, chunk, dead_letters)
         if self._dedup.is_full:
             yield from self._release()
+
+    def decode_with_before_images(self, source: str, chunk: RecordChunk) -> Decoded:
+        """Decode a chunk with before images, and then all later chunks of the source."""
+        self.images.add(source)
+        return self.decode(source, chunk)
+
+    def shape_all(self, source: str, chunk: RecordChunk, decoded: Decoded) -> list[ShapedRows]:
+        """Return the rows of all batches of a decoded chunk, in the columns of their targets."""
+        return [rows for batch in decoded.batches for rows in self.shape(source, chunk, batch)]
 
     def _table_of(self, source: str, record: RejectedRecord) -> str | None:
         """Return the table to which a rejected record is routed, or None if it is unknown."""

@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 
 from ingestd.cdc.base import DataFormat, FormatSettings, shared_data_format
+from ingestd.ingest.rows.blobs import KIND
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.stages import decode_stage
+from ingestd.ingest.stages.decode_stage import shape_again
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.spec.data_types import RowKind
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 
 BY_MAIL = TableSettings(primary_keys=("mail",), options={"bucket": "1"})
@@ -76,6 +81,18 @@ def test_a_key_that_moves_in_one_batch_leaves_one_row() -> None:
     rig.produce(debezium(ANNE, MOVED), debezium(MOVED, ANNE), debezium(ANNE, MOVED))
     rig.run()
     assert table_of(rig) == [("anne@b", 2)]
+
+
+def test_rows_that_are_read_again_have_the_old_key_as_well() -> None:
+    rig = Rig(settings={"orders": BY_MAIL}, data_format="debezium-json", key=b'{"id": 1}')
+    rig.produce(debezium(None, ANNE), debezium(ANNE, MOVED))
+    rig.run()
+    chunks = list(rig.fetch(KafkaSource("src", ("orders",)), OffsetRange("src", "orders", 0, 0, 2)))
+    (shaped,) = shape_again(rig.context(), "src", [*chunks])
+    assert shaped.rows is not None
+    rows = shaped.rows.select(["mail", KIND]).to_pylist()
+    kinds = [(row["mail"], RowKind(row[KIND]).symbol) for row in rows]
+    assert kinds == [("anne@a", "+I"), ("anne@a", "-D"), ("anne@b", "+U")]
 
 
 def test_updates_without_a_before_image_are_counted() -> None:
