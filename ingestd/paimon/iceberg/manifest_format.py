@@ -7,6 +7,7 @@ Specification: https://iceberg.apache.org/spec/#manifests
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -142,11 +143,14 @@ def describe_manifest(
 def _summary(field: DataField, entries: Sequence[IcebergEntry]) -> dict[str, Json]:
     name = avro_name(field.name)
     values = {entry.data_file["partition"][name] for entry in entries}
-    bounds = [bound(field.type, value) for value in values if value is not None]
+    contains_nan = any(map(_is_nan, values))
+    bounds = [
+        bound(field.type, value) for value in values if value is not None and not _is_nan(value)
+    ]
     order = {data: bound_order(field.type, data) for data in bounds}
     return {
         "contains_null": None in values,
-        "contains_nan": False,
+        "contains_nan": contains_nan,
         "lower_bound": min(bounds, key=order.__getitem__, default=None),
         "upper_bound": max(bounds, key=order.__getitem__, default=None),
     }
@@ -165,9 +169,14 @@ def _may_be_in(field: DataField, value: Json, summary: Mapping[str, Json]) -> bo
     if value is None:
         return bool(summary["contains_null"])
     if lower is None or upper is None:
-        return False
+        return bool(summary["contains_nan"])
     low, high = (bound_order(field.type, data) for data in (lower, upper))
-    return bool(low <= bound_order(field.type, bound(field.type, value)) <= high)
+    sought = bound_order(field.type, bound(field.type, value))
+    return not (sought < low or sought > high)  # NaN, which Java has among bounds, excludes nothing
+
+
+def _is_nan(value: Json) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def encode_list(

@@ -174,6 +174,19 @@ def test_a_compaction_replaces_files(keys: tuple[str, ...]) -> None:
     assert shown(table)[1] == (3 if keys else 4)
 
 
+def test_a_compaction_replaces_files_of_a_partition_that_is_not_a_number() -> None:
+    columns = [("id", "INT"), ("p", "DOUBLE")]
+    table = native_table("/w", columns, partitions=["p"], options=ON, io=MemoryFileIO())
+    values = [1.5, float("nan"), -2.0]
+    for number in range(6):
+        put(table, [{"id": number, "p": values[number % 3]}])
+        sync_iceberg(table)
+    compact_table(table, now_ms=NOW_MS, full=True)
+    sync_iceberg(table)
+    assert shown(table)[1] == 6
+    assert not repair_iceberg(table).restarted
+
+
 def test_a_rollback_is_followed() -> None:
     table = new_table()
     for number in range(1, 5):
