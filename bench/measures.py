@@ -215,8 +215,8 @@ def _written(session: Session, subject: str, task: Task, load: Load) -> Record:
     right = same_rows(rows, session.topics.expected(load))
     if task.options.get("changelog-producer"):
         snapshots = map(snapshot, snapshot_files(task.warehouse))
-        told = sum(int(snapshot.get("changelogRecordCount") or 0) for snapshot in snapshots)
-        more = {**more, "changelog_rows": told}
+        counted = sum(int(snapshot.get("changelogRecordCount") or 0) for snapshot in snapshots)
+        more = {**more, "changelog_rows": counted}
     return {**figures.document(), **more, "rows": rows.num_rows, "correct": right}
 
 

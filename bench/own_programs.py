@@ -16,18 +16,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def reading(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
     """`bench.read` of this many keys: how many times faster ingestd is than each peer."""
-    told = _last_line("bench.read", ["--rows", str(rows)], scratch, timeout)
+    figures = _last_line("bench.read", ["--rows", str(rows)], scratch, timeout)
     ratios = {
-        peer: one["wall"] for table in told["tables"] for peer, one in table["ratios"].items()
+        peer: one["wall"] for table in figures["tables"] for peer, one in table["ratios"].items()
     }
-    return {"times_faster": ratios, **told}
+    return {"times_faster": ratios, **figures}
 
 
 def compacting(rows: int, scratch: Path, timeout: float) -> dict[str, Any]:
     """`bench.compaction` of five runs of this many rows: rows a second, memory, amplification."""
-    told = _last_line("bench.compaction", ["--rows", str(rows)], scratch, timeout)
-    ours, java = told["compactors"]["ingestd"], told["compactors"]["java"]
-    return {"times_faster": {"java": ours["rows_per_second"] / java["rows_per_second"]}, **told}
+    figures = _last_line("bench.compaction", ["--rows", str(rows)], scratch, timeout)
+    ours, java = figures["compactors"]["ingestd"], figures["compactors"]["java"]
+    return {"times_faster": {"java": ours["rows_per_second"] / java["rows_per_second"]}, **figures}
 
 
 def growing(scale: str, scratch: Path, timeout: float) -> list[dict[str, Any]]:

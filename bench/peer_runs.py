@@ -90,6 +90,6 @@ def _run(task: Task, program: list[str]) -> Figures:
     reports = [document for document in process.documents() if "first_ms" in document]
     if not reports:
         raise BenchError(f"no report from {program[0]}:\n{process.tail()}")
-    told = reports[-1]
-    moments = Moments(told["first_ms"] / 1000, told["end_ms"] / 1000)
-    return figures(process, moments, int(told["events"]), task.warehouse)
+    last_report = reports[-1]
+    moments = Moments(last_report["first_ms"] / 1000, last_report["end_ms"] / 1000)
+    return figures(process, moments, int(last_report["events"]), task.warehouse)

@@ -126,16 +126,16 @@ def _micros(seconds: Mapping[str, float], records: int) -> dict[str, float]:
 
 
 def _reports(folder: Path) -> list[list[dict[str, Any]]]:
-    """What each worker told, in order."""
+    """The reports of each worker, in order."""
     files = sorted(folder.glob("worker-*.jsonl"))
     return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
 
 
-def _growth(told: Sequence[Mapping[str, Any]], since: float, key: str) -> dict[str, float]:
+def _growth(samples: Sequence[Mapping[str, Any]], since: float, key: str) -> dict[str, float]:
     """How much the sums of a worker grew after a moment."""
-    before = [one for one in told if one["at"] <= since]
+    before = [one for one in samples if one["at"] <= since]
     start = before[-1][key] if before else {}
-    return {name: total - start.get(name, 0) for name, total in told[-1][key].items()}
+    return {name: total - start.get(name, 0) for name, total in samples[-1][key].items()}
 
 
 def _steps(folder: Path, since: float, records: int) -> dict[str, Any]:

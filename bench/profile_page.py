@@ -17,7 +17,7 @@ def store(found: Mapping[str, Any], path: Path = KEPT) -> None:
 
 
 def kept_profile(path: Path = KEPT) -> str:
-    """The profile that is kept as Markdown, or that there is none."""
+    """The stored profile as Markdown, or a sentence that no profile is stored."""
     if not path.exists():
         return "Not measured."
     return markdown(json.loads(path.read_text(encoding="utf-8")))

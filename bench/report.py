@@ -219,10 +219,10 @@ def _count(records: Sequence[Record], *place: str) -> str:
 
 
 def _right(records: Sequence[Record], *place: str) -> str:
-    told = [one["correct"] for one in _of(records, *place) if "correct" in one]
-    if not told:
+    verdicts = [one["correct"] for one in _of(records, *place) if "correct" in one]
+    if not verdicts:
         return ""
-    return "yes" if all(told) else f"**no**, {told.count(False)} of {len(told)}"
+    return "yes" if all(verdicts) else f"**no**, {verdicts.count(False)} of {len(verdicts)}"
 
 
 def _cell(value: object) -> str:

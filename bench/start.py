@@ -204,8 +204,8 @@ def _many(daemon: Daemon, bootstrap: str, records: int, batches: int) -> Fixed:
     fresh = [_one_batch(daemon, bootstrap, records) for _ in range(batches)]
     time.sleep(1.0)  # what follows on the last commit belongs to it
     cpu = (daemon.cpu_seconds() - before) / batches
-    told = [float(line["seconds"]) for line in daemon.lines("batch_finished")[known:]]
-    pairs = zip(told, fresh, strict=False)
+    batch_seconds = [float(line["seconds"]) for line in daemon.lines("batch_finished")[known:]]
+    pairs = zip(batch_seconds, fresh, strict=False)
     return Fixed(records, cpu, tuple(Batch(seconds, one) for seconds, one in pairs))
 
 

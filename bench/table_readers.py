@@ -133,7 +133,7 @@ class _Reader:
             )
 
     def round(self) -> Mapping[str, Any]:
-        """The answer to a line; SystemExit if there is none."""
+        """Return the answer to a line; raise SystemExit without an answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("read\n")

@@ -71,7 +71,7 @@ class RetryableError(IngestdError):
 
 
 class SourceError(RetryableError):
-    """A request to Kafka failed."""
+    """A request to Kafka or to a schema registry failed; the query is restarted."""
 
     exit_code = 3
 
@@ -88,7 +88,7 @@ class LogChangedError(SourceError):
 
 
 class StorageError(RetryableError):
-    """An operation on the warehouse failed."""
+    """An operation on the warehouse failed; the query is restarted."""
 
     exit_code = 4
 

@@ -100,7 +100,7 @@ class NativeProtobuf(Protocol):
 
 
 class NativeModule(Protocol):
-    """The native extension module."""
+    """The functions and classes of the native extension for decoding messages."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
         """Return a plan. Raises ValueError if the specification is invalid."""

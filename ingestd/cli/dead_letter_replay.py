@@ -76,7 +76,7 @@ class Replayed:
         return self.topics.total()
 
     def document(self) -> dict[str, object]:
-        """Return the result as a JSON document."""
+        """Return the result of the replay as the JSON document that `--json` prints."""
         return {
             "sent": self.sent,
             "replayed_before": self.before,

@@ -60,7 +60,7 @@ def plan(
 
 
 def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
-    """Return the plan as one JSON document."""
+    """Return the result of a dry run as the JSON document of `ingestd plan --json`."""
     result = planned.result
     return {
         "file": str(config),
@@ -85,7 +85,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
 
 
 def print_plan(planned: Planned) -> None:
-    """Print the plan as tables and text."""
+    """Print the result of a dry run as tables and text."""
     result = planned.result
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")

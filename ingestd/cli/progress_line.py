@@ -57,7 +57,7 @@ class FileCounts:
         return self._read_data_files
 
     def read_file(self, path: str) -> None:
-        """Count a file that was opened."""
+        """Count a file that was opened for reading, and report progress."""
         with self._lock:
             self.read += 1
             if _DATA in path and path not in self._known:

@@ -46,7 +46,7 @@ OutputFile: TypeAlias = Annotated[
 
 
 class Format(StrEnum):
-    """An output format of rows."""
+    """An output format of `ingestd read`, such as JSON lines, CSV or Parquet."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -128,7 +128,7 @@ def _read(
 
 
 def write_rows(rows: PrintedRows, style: Format, out: Output) -> None:
-    """Write rows in an output format."""
+    """Write rows to the output in the chosen format."""
     if style is Format.PARQUET:
         rows_output.write_parquet(rows, out)
     elif style is Format.CSV:

@@ -38,7 +38,7 @@ def text_sql(name: str, column: DatabaseColumn, t: DataType) -> tuple[str, Form]
 
 
 def is_unsigned(column: DatabaseColumn) -> bool:
-    """Return whether a number is unsigned."""
+    """Return whether a numeric column of MySQL is declared UNSIGNED."""
     return " unsigned" in column.type_text
 
 

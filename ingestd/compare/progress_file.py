@@ -54,7 +54,7 @@ class ProgressFile:
         return list(self._pages.get((table, fingerprint), ()))
 
     def add_page(self, table: str, fingerprint: str, page: Page) -> None:
-        """Append a page of a table to the file."""
+        """Append a hashed page of a table to the progress file."""
         keys = page.keys
         document = {"table": table, "columns": fingerprint, "parts": page.digests}
         self._append({**document, "low": keys.low, "high": keys.high})
@@ -95,7 +95,7 @@ class TablePages:
         return self.file.pages_of(self.table, self.fingerprint)
 
     def add(self, page: Page) -> None:
-        """Record the next page."""
+        """Append the next hashed page of the table to the progress file."""
         self.file.add_page(self.table, self.fingerprint, page)
 
 

@@ -41,7 +41,7 @@ class Pages(Protocol):
         """Return the pages of the table in order, from its beginning."""
 
     def add(self, page: Page) -> None:
-        """Record the next page."""
+        """Record the next hashed page of the table."""
 
 
 class Watermark(Protocol):

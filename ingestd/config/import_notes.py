@@ -56,7 +56,11 @@ class ImportNotes:
     notes: list[Note] = field(default_factory=list)
 
     def take(self, argument: str, path: Path, value: Any, *, essential: bool = True) -> None:  # noqa: ANN401  (part of a document)
-        """Import an argument as one key."""
+        """Import an argument of another tool as one configuration key.
+
+        `path` is the key, `value` its value; `essential` is whether leaving it out changes the
+        result.
+        """
         self.pieces.append(Piece(argument, {path: value}, essential))
 
     def leave(self, argument: str, text: str, *, essential: bool = False) -> None:

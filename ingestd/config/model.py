@@ -132,7 +132,7 @@ class PipelineSection(Section):
 
 
 class CatalogSection(Section):
-    """The catalog of the tables."""
+    """The section `warehouse.catalog`: the catalog of the tables, its address and credentials."""
 
     metastore: str = Field(
         default="filesystem",
@@ -288,7 +288,7 @@ class RestartSection(Section):
 
 
 class HttpSection(Section):
-    """The HTTP server of the daemon."""
+    """The section `http`: address, TLS, token and metric labels of the daemon's HTTP server."""
 
     listen: Address = Field(
         default="127.0.0.1:8080",

@@ -158,7 +158,7 @@ class WatermarkSection(Section):
 
 
 class DefaultsSection(Section):
-    """Settings of all tables."""
+    """The section `defaults`: settings that all tables have unless they override them."""
 
     on_truncate: OnTruncate = Field(
         default="apply",

@@ -289,7 +289,7 @@ class MaintenanceRecord:
         metrics.record_throttled(cause, seconds)
 
     def done(self, done: Done) -> None:
-        """Record the result of a job."""
+        """Record the result of a maintenance job in metrics, log and status."""
         if not isinstance(done, NotDone) and done.iceberg_failed:
             metrics.record_iceberg_failure(done.job.table)
         if isinstance(done, CompactionDone):

@@ -45,7 +45,7 @@ class CloudEvent:
     data: Mapping[str, Any]
 
     def body(self) -> bytes:
-        """Return the body of the request."""
+        """Return the HTTP request body: the event as JSON, in structured mode of CloudEvents."""
         document = {
             "specversion": "1.0",
             "id": self.id,
@@ -110,7 +110,7 @@ class Notices:
         self._clock = clock
 
     def table_created(self, table: str, schema: TableSchema) -> None:
-        """Report a new table."""
+        """Send a notice of a new table, with its columns and keys."""
         columns = [
             {"name": column.name, "type": encode_type(column.type)} for column in schema.fields
         ]
@@ -121,12 +121,12 @@ class Notices:
         self._report(TABLE_CREATED, table, {"table": table, "columns": columns, **keys})
 
     def schema_changed(self, table: str, before: TableSchema, after: TableSchema) -> None:
-        """Report a new schema of a table."""
+        """Send a notice of a table's new schema, with the changes."""
         data = {"table": table, "schema_id": after.id, "changes": schema_differences(before, after)}
         self._report(SCHEMA_CHANGED, table, data)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Report a topic that is no longer read."""
+        """Send a notice of a topic that is no longer read, with the reason."""
         data = {
             "source": topic.source,
             "topic": topic.topic,

@@ -84,7 +84,7 @@ class Recent:
             self._records, self._longest, self._sampled = 0, None, now
 
     def saved(self) -> SavedHistory:
-        """Return what is kept over a restart."""
+        """Return the part of the history that is saved over a restart."""
         return SavedHistory(
             self.samples.all(), list(self.batches), list(self.failures), list(self.rejected)
         )

@@ -161,7 +161,7 @@ class Status:
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:
-        """Set the sources of the pipeline."""
+        """Set the names of the sources whose positions and lag are shown."""
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
             self._lag_tracker.keep(self._reachable)
@@ -206,7 +206,7 @@ class Status:
             self._watchdog.hold(held=delayed)
 
     def failed(self, error: IngestdError) -> None:
-        """Note a failure of the query."""
+        """Record a failure of the query in the history."""
         now = self._clock()
         with self._lock:
             failure = RecentFailure(type(error).__name__, redact(error.message), now)
@@ -214,7 +214,7 @@ class Status:
         metrics.record_failure(now)
 
     def restarting(self, error: IngestdError) -> None:
-        """Count a restart of the query."""
+        """Count a restart of the query, by the class of the error."""
         with self._lock:
             self._restarts += 1
         metrics.record_restart(type(error).__name__)
@@ -251,7 +251,7 @@ class Status:
                 phases[name] = phases.get(name, 0.0) + seconds
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """Note a committed batch."""
+        """Record a committed batch: its tables, positions, phases and rejected records."""
         now = self._clock()
         with self._lock:
             self._running, self._finished_batch = None, summary.batch_id
@@ -349,7 +349,7 @@ class Status:
             return None if self._batch_done or polled else NotReady.NO_BATCH
 
     def document(self) -> dict[str, Any]:
-        """Return the document for /status."""
+        """Return the state of the daemon as the JSON document of /status."""
         live, not_ready, maintenance = self.is_live, self.not_ready, self._maintenance()
         with self._lock:
             failure = self._recent.failures[-1] if self._recent.failures else None
@@ -393,7 +393,7 @@ class Status:
             return self._recent.saved()
 
     def restore(self, saved: SavedHistory) -> None:
-        """Add the history of an earlier process."""
+        """Add the saved history of an earlier process."""
         with self._lock:
             self._recent.restore(saved, self._clock())
 

@@ -14,7 +14,7 @@ from ingestd.kafka.properties import KafkaSource
 
 
 class RecordLog(Protocol):
-    """The logs of the topics of all sources."""
+    """Reads the logs of the topics of all sources, outside of a batch."""
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
         """Return the offsets that the log of each partition of a topic has now."""

@@ -72,7 +72,7 @@ class OffsetRangeSource(DataSource):
         return _SCHEMA
 
     def streamReader(self, schema: object) -> "OffsetRangeReader":  # noqa: N802  (Spark's name)
-        """Return the reader of one query."""
+        """Return the reader that plans and reads the batches of one query."""
         return OffsetRangeReader(json.loads(self.options[OPTION]))
 
 
@@ -157,7 +157,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [] if start == end else [RangePartition(range_) for range_ in decode(end).ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, int, int]]:
-        """Yield the range as a row."""
+        """Yield the offset range of a partition as one row: source, topic, partition, bounds."""
         if not isinstance(partition, RangePartition):
             raise TypeError(f"not a partition of this source: {partition!r}")
         read = partition.range

@@ -41,7 +41,7 @@ class OtlpSink:
         self._tracer = self._provider.get_tracer(_SERVICE, version)
 
     def take(self, span: Span) -> None:
-        """Queue a span and its children."""
+        """Queue a finished span and its children for sending."""
         self._queue(span, Context())
 
     def close(self) -> None:

@@ -92,7 +92,7 @@ class WireColumn:
 
     @property
     def table_type(self) -> DataType:
-        """The type of the column in the table."""
+        """The Paimon type of the column in the table: as declared, or else as in messages."""
         return self.data_type if self.declared is None else self.declared
 
     def declared_as(self, declared: DataType) -> "WireColumn":

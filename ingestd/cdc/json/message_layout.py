@@ -189,7 +189,7 @@ class Layout(Protocol):
 
     @property
     def root(self) -> Spec:
-        """The node of a whole message."""
+        """The native plan node that matches a whole message."""
         ...
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:

@@ -61,7 +61,7 @@ def check_metadata(names: tuple[str, ...]) -> None:
 
 
 def metadata_type(name: str) -> DataType:
-    """Return the type of a metadata column."""
+    """Return the Paimon type of a metadata column, by its name."""
     return _TEXT if name.startswith(_HEADER) else METADATA_TYPES[name]
 
 

@@ -187,7 +187,7 @@ class TableWork:
             self.due_since = now
 
     def compacted(self, sorted_runs: SortedRuns, how: CompactionOutcome, now: float) -> None:
-        """Record the result of a compaction."""
+        """Record the result of a compaction, and derive when the next one is due."""
         self.examined, self.running, self._failures = True, False, 0
         self._rested_at = now + _REST_SECONDS
         self._unreported_runs = 1  # a bucket with a single run is not reported

@@ -34,7 +34,7 @@ class OpenTables(Protocol):
 
     @property
     def tables(self) -> Mapping[str, ManagedTable]:
-        """The tables by identifier."""
+        """The open tables of the pipeline by identifier, "database.table"."""
 
     @property
     def progress(self) -> PipelineProgress:

@@ -55,7 +55,7 @@ class BlobOrigin:
 
 @dataclass(frozen=True, slots=True)
 class RowBlob:
-    """Decoded rows of one table."""
+    """Decoded rows of one table, with the topic partition and offset from which they come."""
 
     origin: BlobOrigin
     rows: pa.Table
@@ -82,7 +82,7 @@ class UnsentRows:
         self._write(pa.PythonFile(file, "w"))
 
     def encoded(self) -> pa.Buffer:
-        """Return the encoded blob."""
+        """Return the rows encoded as one blob, an Arrow IPC stream."""
         sink = pa.BufferOutputStream()
         self._write(sink)
         return sink.getvalue()

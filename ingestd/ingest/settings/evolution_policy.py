@@ -64,7 +64,7 @@ class EvolutionPolicy:
 
     @property
     def column_limit(self) -> int:
-        """The maximum number of columns."""
+        """The maximum number of columns, by the policy or by default."""
         return self.max_columns or MAX_COLUMNS
 
     @property

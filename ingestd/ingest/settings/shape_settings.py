@@ -84,7 +84,7 @@ class ShapeSettings:
         return (self.include is None or name in self.include) and name not in self.exclude
 
     def added(self) -> frozenset[str]:
-        """Return the names of the added columns."""
+        """Return the names of computed, metadata and soft-delete columns that the table adds."""
         names = {name for name, _ in self.metadata_columns()}
         names |= {column.name for column in self.computed}
         return frozenset(names if self.deletion_column is None else {*names, self.deletion_column})

@@ -79,7 +79,7 @@ class Counts:
     index_lookups: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Counts") -> None:
-        """Add the counts of another task."""
+        """Add the counts of another task to these."""
         for counter_field in fields(self):
             mine, theirs = getattr(self, counter_field.name), getattr(other, counter_field.name)
             if isinstance(mine, Counter):

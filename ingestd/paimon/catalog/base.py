@@ -40,7 +40,7 @@ class TableExistsError(ConfigError):
 
 
 class DatabaseNotEmptyError(ConfigError):
-    """The database to drop has tables."""
+    """The database to drop has tables, and `cascade` is not set."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -48,7 +48,7 @@ class DryRunCatalog:
         return sorted(name for name in names if self._databases.get(name, {}) is not None)
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Simulate the creation of a database."""
+        """Record a new database in memory, without creating it."""
         check_name("database", name)
         check_case([name], case_sensitive=self.case_sensitive)
         if name not in self.list_databases():
@@ -78,7 +78,7 @@ class DryRunCatalog:
         return sorted(name for name in names if self.table_exists(Identifier(database, name)))
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table would exist."""
+        """Return whether the table exists, simulated changes included."""
         if identifier in self._tables:
             return self._tables[identifier] is not None
         return identifier.database not in self._databases and self.base.table_exists(identifier)

@@ -104,7 +104,7 @@ class HiveTable:
 
     @property
     def name(self) -> str:
-        """The name without its database."""
+        """The name of the table, without that of its database."""
         return _text(self.fields, _Table.NAME)
 
     @property
@@ -171,7 +171,7 @@ class HiveTable:
         return self._changed({**kept, **properties, **_MARKS, **comment}, storage, fields)
 
     def renamed(self, identifier: Identifier) -> "HiveTable":
-        """Return the table with another name."""
+        """Return a copy of the table's entry with another name."""
         names = {
             _Table.NAME: text(identifier.table),
             _Table.DATABASE: text(identifier.database),

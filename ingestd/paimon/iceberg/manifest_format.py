@@ -33,7 +33,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
 class EntryStatus(IntEnum):
-    """Status of a data file in a manifest."""
+    """The status of a data file in an Iceberg manifest: existing, added or deleted."""
 
     EXISTING = 0
     ADDED = 1

@@ -70,7 +70,7 @@ class IndexManifestEntry:
 
 
 def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
-    """Return the bytes of an index manifest."""
+    """Encode the entries of an index manifest as the bytes of its Avro file."""
     records = map(_record, entries)
     return encode_records(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, records)
 

@@ -100,7 +100,7 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:
-    """Return the bytes of a manifest."""
+    """Encode manifest entries as the bytes of a manifest, an Avro file."""
     return encode_records(
         MANIFEST_SCHEMA, MANIFEST_VERSION, [_entry_record(entry) for entry in entries]
     )
@@ -128,7 +128,7 @@ def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
-    """Return the bytes of a manifest list."""
+    """Encode the entries of a manifest list as the bytes of its Avro file."""
     records = [_meta_record(meta) for meta in metas]
     return encode_records(MANIFEST_LIST_SCHEMA, MANIFEST_VERSION, records)
 

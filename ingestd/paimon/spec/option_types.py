@@ -95,7 +95,7 @@ def parse_directory(name: str, value: str) -> str:
 
 
 def parse_text(name: str, value: str) -> str:
-    """Return the value unchanged."""
+    """Return the text of an option unchanged: the parser of options with free text."""
     return value
 
 

@@ -61,14 +61,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """The conjunction of predicates."""
+    """The conjunction (AND) of predicates on rows."""
 
     parts: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """The disjunction of predicates."""
+    """The disjunction (OR) of predicates on rows."""
 
     parts: tuple["Predicate", ...]
 

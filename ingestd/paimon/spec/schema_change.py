@@ -109,7 +109,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """A change of a table option."""
+    """A schema change that sets a table option."""
 
     key: str
     value: str
@@ -151,7 +151,7 @@ SchemaChange = (
 
 
 def path_of(name: ColumnPath) -> tuple[str, ...]:
-    """Return a column's name as a path."""
+    """Return the name of a column, or of a nested column, as a path of names."""
     return (name,) if isinstance(name, str) else tuple(name)
 
 

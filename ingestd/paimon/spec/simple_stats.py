@@ -139,7 +139,7 @@ class StatsTotal:
         self._parts: list[tuple[SimpleStats, int]] = []
 
     def add(self, rows: pa.Table) -> None:
-        """Include the rows of a table."""
+        """Add the bounds and null counts of more rows."""
         stats, _ = collect_stats(rows, self._fields, self._mode, dense=self._dense)
         self._parts.append((stats, rows.num_rows))
 

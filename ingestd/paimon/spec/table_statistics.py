@@ -51,7 +51,7 @@ class TableStatistics:
     columns: tuple[ColumnStatistics, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the JSON document of the file."""
+        """Return the statistics as the JSON document of a statistics file."""
         figures = {
             "snapshotId": self.snapshot_id,
             "schemaId": self.schema_id,

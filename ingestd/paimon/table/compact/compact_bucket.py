@@ -92,7 +92,7 @@ class TreePlan:
 
     @property
     def reason(self) -> str:
-        """Return the name of the trigger."""
+        """Return the name of the trigger by which the bucket is compacted."""
         return self.choice.reason
 
     @property

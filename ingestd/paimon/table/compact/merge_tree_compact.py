@@ -160,7 +160,7 @@ class TreeCompaction:
         self._rewrite_together(adjacent)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
-        """Rewrite each of the files separately."""
+        """Rewrite each of the files by itself, without merging it with others."""
         for file in files:
             self._rewrite([[file]])
 

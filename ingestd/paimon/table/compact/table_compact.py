@@ -96,12 +96,12 @@ class CompactPlan(Protocol):
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the files to compact."""
+        """Return the live files that the compaction reads."""
         ...
 
     @property
     def reason(self) -> str:
-        """Return the name of the trigger."""
+        """Return the name of the trigger by which the bucket is compacted."""
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:

@@ -94,12 +94,12 @@ class FileStoreTable:
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Paths of all files of the table."""
+        """The paths of all files and directories of the table, on its branch."""
         return TablePaths(self.path, self.branch)
 
     @cached_property
     def options(self) -> CoreOptions:
-        """Typed view of the table options."""
+        """The table options that readers and writers use, parsed and with defaults."""
         return core_options(self.schema)
 
     @cached_property

@@ -161,7 +161,7 @@ def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo
 
 @dataclass(frozen=True, slots=True)
 class DueTag:
-    """A tag to create."""
+    """An automatic tag that is due, and the snapshot that it will keep."""
 
     name: str
     snapshot: Snapshot

@@ -220,7 +220,7 @@ class Rewrite:
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
-        """Return a new bucket with these files."""
+        """Build a new bucket of the partition from these files."""
         return CompactBucket(self.table, self.partition, number, self.after, tuple(files))
 
 
