@@ -33,6 +33,7 @@ from ingestd.cli.watch_tables import (
     tables_list,
     time_text,
 )
+from ingestd.daemon.samples import total_lag
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.log import printable
 
@@ -284,7 +285,7 @@ def status_line(document: Document) -> str:
         "ready": str(document["ready"]).lower(),
         "batch": document["batch"]["finished"],
         "records_per_second": _last(recent["rates"]),
-        "lag": _lag(document),
+        "lag": total_lag(document["sources"]),
         "lag_seconds": _lag_seconds(document),
         "restarts": document["restarts"],
         "rejected": sum(finished["rejected"] for finished in recent["batches"]),
@@ -368,16 +369,6 @@ def _sources(document: Document) -> Table:
         counts = (len(source["topics"]), len(partitions), lag)
         table.add_row(Text(printable(name) + reachable), *map(plain, counts))
     return table
-
-
-def _lag(document: Document) -> int | None:
-    lags = [
-        partition["lag"]
-        for source in document["sources"].values()
-        for topic in source["topics"].values()
-        for partition in topic.values()
-    ]
-    return None if not lags or None in lags else sum(lags)
 
 
 def _lag_seconds(document: Document) -> float | None:

@@ -162,22 +162,6 @@ class Recent:
         }
 
 
-def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Return the total lag of all topic partitions in records, or None while a lag is unknown.
-
-    It is unknown while the brokers of a source do not respond.
-    """
-    if any(source.get("reachable") is False for source in sources.values()):
-        return None
-    lags = [
-        partition["lag"]
-        for source in sources.values()
-        for topic in source["topics"].values()
-        for partition in topic.values()
-    ]
-    return None if not lags or None in lags else sum(lags)
-
-
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
     """One change of a table's schema; `at` is in seconds since 1970, `what` describes it."""

@@ -1,8 +1,9 @@
 """A day of samples of rate, lag and batch time: the last hour in full, the rest by the minute."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 SAMPLE_SECONDS = 10.0
 _IN_FULL = 360
@@ -28,6 +29,22 @@ class Sample:
     def rate(self) -> float | None:
         """Records per second; None for the first sample of a process."""
         return self.records / self.seconds if self.seconds > 0 else None
+
+
+def total_lag(sources: Mapping[str, Any]) -> int | None:
+    """Return the total lag of all topic partitions in records, or None while a lag is unknown.
+
+    It is unknown while the brokers of a source do not respond.
+    """
+    if any(source.get("reachable") is False for source in sources.values()):
+        return None
+    lags = [
+        partition["lag"]
+        for source in sources.values()
+        for topic in source["topics"].values()
+        for partition in topic.values()
+    ]
+    return None if not lags or None in lags else sum(lags)
 
 
 def merged(older: Sample, newer: Sample) -> Sample:

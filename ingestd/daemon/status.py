@@ -18,8 +18,8 @@ from ingestd.daemon.recent_history import (
     RecentFailure,
     SavedHistory,
     SchemaLog,
-    total_lag,
 )
+from ingestd.daemon.samples import total_lag
 from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS, ExecutorWatch, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from ingestd.ingest.key_changes.completion import complete_rows
-from ingestd.ingest.rows.blobs import HASH, KIND, OFFSET, POSITION, BlobOrigin, encode_rows
+from ingestd.ingest.rows.blobs import HASH, KIND, OFFSET, POSITION, BlobOrigin, UnsentRows
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig, TableContext
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.ingest.stages.write_stage import write_slot
@@ -35,7 +35,7 @@ def blob(number):
                POSITION: pa.array(keys)}
     part = pa.table(columns)
     part = part.append_column(HASH, pa.array(key_hashes(table, part)))
-    return encode_rows(BlobOrigin("db.t", "s", "topic", 0, int(keys[0])), part)
+    return UnsentRows(BlobOrigin("db.t", "s", "topic", 0, int(keys[0])), part).encoded()
 
 path, places = Path(folder, "blobs"), []
 with path.open("wb") as file:

@@ -375,7 +375,7 @@ class _Reader:
             true = np.repeat(_marks(texts, lambda text: is_snapshot(_decode_mark(text))), lengths)
             snapshot = np.where(marked, true, snapshot)
         where = SourceLog(None, *map(self.added.path, ("lsn", "file", "pos", "row")))
-        return Log(where.positions(columns, len(kinds)), snapshot)
+        return Log(where.read(columns, kinds).position, snapshot)
 
 
 def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Mask:

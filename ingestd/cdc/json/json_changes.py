@@ -107,9 +107,10 @@ class JsonChanges:
             return self._decode_mixed(chunk, known, declared)
         group, messages = uniform.group, uniform.messages
         if group.normalizer.is_normalized:
+            memory = self._memory(group)
             types = known.get(group.normalizer.source, _NO_TYPES)
             fixed = declared.get(group.normalizer.source, _NO_TYPES)
-            batch = decode_if_uniform(self._memory(group, types), messages, types, fixed)
+            batch = decode_if_uniform(memory, messages, types, fixed)
         else:
             batch = self._read_natively(group, messages, known, declared)
         if batch is None:
@@ -169,7 +170,7 @@ class JsonChanges:
         keys = cast("Sequence[bytes]", chunk.keys)
         return Messages(values, keys, chunk.offsets, envelope, group.key_shape)
 
-    def _memory(self, group: GroupKey, known: Types) -> TableMemory:
+    def _memory(self, group: GroupKey, known: Types = _NO_TYPES) -> TableMemory:
         normalizer, shape, names = group
         if not names and not normalizer.is_normalized:
             names = _key_of(known)

@@ -364,34 +364,28 @@ class SourceLog:
         Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
         """
         size = len(kinds)
-        position, snapshot = self.positions(columns, size), np.zeros(size, np.bool_)
+        lsn, has_lsn = numbers(columns, self.lsn, size)
+        if (lsn < 0).any():
+            raise IrregularError("a log sequence number is negative")
+        position = lsn
+        if not has_lsn.all():
+            pos, has_pos = numbers(columns, self.pos, size)
+            row, _ = numbers(columns, self.row, size)
+            files = np.full(size, UNKNOWN_POSITION, np.int64)
+            if self.file is not None:
+                runs = columns[self.file]
+                lengths = run_lengths(runs, size)
+                file_numbers = [file_number(_decode_name(text)) for text in run_texts(runs)]
+                files = np.repeat(np.array(file_numbers, np.int64), lengths)
+            packed = packed_positions(files, pos, row)
+            packed[~has_pos] = UNKNOWN_POSITION
+            position = np.where(has_lsn, lsn, packed)
+        snapshot = np.zeros(size, np.bool_)
         if self.snapshot is not None:
             runs = columns[self.snapshot]
             marks = [is_snapshot(_decode_mark(text)) for text in run_texts(runs)]
             snapshot = np.repeat(np.array(marks, np.bool_), run_lengths(runs, size))
         return Log(position, snapshot)
-
-    def positions(self, columns: Columns, size: int) -> Numbers:
-        """Return the log position of each change; `size` is the number of changes.
-
-        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
-        """
-        lsn, has_lsn = numbers(columns, self.lsn, size)
-        if (lsn < 0).any():
-            raise IrregularError("a log sequence number is negative")
-        if has_lsn.all():
-            return lsn
-        pos, has_pos = numbers(columns, self.pos, size)
-        row, _ = numbers(columns, self.row, size)
-        files = np.full(size, UNKNOWN_POSITION, np.int64)
-        if self.file is not None:
-            runs = columns[self.file]
-            lengths = run_lengths(runs, size)
-            file_numbers = [file_number(_decode_name(text)) for text in run_texts(runs)]
-            files = np.repeat(np.array(file_numbers, np.int64), lengths)
-        packed = packed_positions(files, pos, row)
-        packed[~has_pos] = UNKNOWN_POSITION
-        return np.where(has_lsn, lsn, packed)
 
 
 _BEFORE, _AFTER, _SOURCE = "before", "after", "source"

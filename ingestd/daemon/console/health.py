@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ingestd.daemon.recent_history import total_lag
+from ingestd.daemon.samples import total_lag
 from ingestd.daemon.status import NOT_READY, NotReady
 
 Document = Mapping[str, Any]

@@ -23,8 +23,7 @@ from ingestd.daemon.console.health import conditions
 from ingestd.daemon.console.stored_dead_letters import StoredDeadLetters
 from ingestd.daemon.console.table_details import TableDetails
 from ingestd.daemon.console.table_view import table_view
-from ingestd.daemon.recent_history import total_lag
-from ingestd.daemon.samples import SAMPLE_SECONDS, by_step
+from ingestd.daemon.samples import SAMPLE_SECONDS, by_step, total_lag
 
 Document = Mapping[str, Any]
 Query = Mapping[str, str]

@@ -130,11 +130,6 @@ class Report:
         return bool(self.discoveries or self.truncates or self.unreadable)
 
 
-def encode_rows(origin: BlobOrigin, rows: pa.Table) -> pa.Buffer:
-    """Encode rows as a blob. The origin replaces their schema metadata."""
-    return UnsentRows(origin, rows).encoded()
-
-
 def as_bytes(blob: Blob) -> bytes:
     """Copy a blob to a bytes object, which shares no memory with it."""
     if isinstance(blob, UnsentRows):

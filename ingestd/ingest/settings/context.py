@@ -153,17 +153,6 @@ class TableSettings:
         )
 
 
-def completed_settings(
-    tables: Mapping[str, TableSettings], defaults: TableSettings, identifier: str
-) -> TableSettings:
-    """Return the settings of the table "database.table", with defaults for unset fields.
-
-    `tables` are by name without database.
-    """
-    name = identifier.partition(".")[2]
-    return tables.get(name, TableSettings()).over(defaults).ordered()
-
-
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source: its Kafka settings, and the data format of its messages.
@@ -330,4 +319,5 @@ class BatchContext:
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, with defaults for unset fields."""
-        return completed_settings(self.settings, self.defaults, identifier)
+        own = self.settings.get(identifier.partition(".")[2], TableSettings())
+        return own.over(self.defaults).ordered()

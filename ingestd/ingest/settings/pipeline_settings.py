@@ -8,7 +8,6 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
     commit_user,
-    completed_settings,
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
@@ -85,7 +84,8 @@ class PipelineSettings:
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, with defaults for unset fields."""
-        return completed_settings(self.tables, self.defaults, identifier)
+        own = self.tables.get(identifier.partition(".")[2], TableSettings())
+        return own.over(self.defaults).ordered()
 
     def watermark_rules(self, identifier: str) -> WatermarkRules | None:
         """Return how the watermarks of a target table are derived; None if it gets none."""

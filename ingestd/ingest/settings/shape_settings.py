@@ -70,7 +70,7 @@ class ShapeSettings:
     @property
     def is_plain(self) -> bool:
         """Whether columns and rows are exactly those of the source."""
-        if self.computed or self.metadata or self.deletion_column is not None:
+        if self.computed or self.metadata or self.on_delete == "keep":
             return False
         return self.include is None and not self.exclude and self.where is None
 

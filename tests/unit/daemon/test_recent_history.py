@@ -2,7 +2,8 @@ from collections import Counter
 
 import pytest
 
-from ingestd.daemon.recent_history import Recent, total_lag
+from ingestd.daemon.recent_history import Recent
+from ingestd.daemon.samples import total_lag
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 

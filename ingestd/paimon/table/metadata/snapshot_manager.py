@@ -172,11 +172,6 @@ def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
         snapshot = find_snapshot(io, paths, snapshot.id - 1)
 
 
-def latest_of_user(io: FileIO, paths: TablePaths, user: str) -> Snapshot | None:
-    """Return the newest snapshot of a commit user, or None if no such snapshot is retained."""
-    return next((s for s in snapshots_from_latest(io, paths) if s.commit_user == user), None)
-
-
 def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
     """Write the id of an existing snapshot to LATEST and, for the first snapshot, to EARLIEST.
 

@@ -14,9 +14,9 @@ from ingestd.ingest.rows.blobs import (
     Blob,
     BlobOrigin,
     Report,
+    UnsentRows,
     encode_abort_marker,
     encode_report,
-    encode_rows,
     receive,
 )
 from ingestd.ingest.schemas.discovery import TableTruncate
@@ -39,7 +39,8 @@ def blob(
     if positions is not None:
         columns[POSITION] = pa.array(positions, pa.int64())
     columns |= {UNAVAILABLE_PREFIX + name: pa.array(marks) for name, marks in extra.items()}
-    return encode_rows(BlobOrigin(table, "src", topic, partition, offsets[0]), pa.table(columns))
+    origin = BlobOrigin(table, "src", topic, partition, offsets[0])
+    return UnsentRows(origin, pa.table(columns)).encoded()
 
 
 def offsets_of(blobs: Sequence[Blob], max_bytes: int = 1 << 20) -> list[list[int]]:
@@ -109,7 +110,7 @@ def test_large_rows_that_stand_together_do_not_make_a_large_run() -> None:
     def sized(offset: int, size: int) -> Blob:
         columns = {"id": pa.array(["x" * size]), KIND: pa.array([0], pa.int8())}
         columns[OFFSET] = pa.array([offset], pa.int64())
-        return encode_rows(BlobOrigin("lake.a", "src", "t", 0, offset), pa.table(columns))
+        return UnsentRows(BlobOrigin("lake.a", "src", "t", 0, offset), pa.table(columns)).encoded()
 
     blobs = [sized(n, 2000 if 10 <= n < 14 else 10) for n in range(40)]
     found = list(runs(receive(blobs).rows["lake.a"], 2500, by_number=True))

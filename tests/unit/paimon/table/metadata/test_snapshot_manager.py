@@ -7,7 +7,6 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
-    latest_of_user,
     latest_snapshot,
     latest_snapshot_id,
     read_snapshot,
@@ -91,7 +90,6 @@ def test_a_table_without_snapshots_has_none() -> None:
     assert latest_snapshot_id(table.io, table.paths) is None
     assert earliest_snapshot_id(table.io, table.paths) is None
     assert latest_snapshot(table.io, table.paths) is None
-    assert latest_of_user(table.io, table.paths, "user") is None
 
 
 def test_temporary_and_strange_names_are_no_snapshots() -> None:
@@ -106,10 +104,6 @@ def test_the_walk_goes_back_to_the_first_missing_one() -> None:
     table = table_with_snapshots(4)
     table.io.delete_quietly(table.paths.snapshot(1))
     assert [s.id for s in snapshots_from_latest(table.io, table.paths)] == [4, 3, 2]
-    found = latest_of_user(table.io, table.paths, "user1")
-    assert found is not None
-    assert found.id == 3
-    assert latest_of_user(table.io, table.paths, "nobody") is None
 
 
 def test_a_missing_snapshot_is_named_with_those_that_exist() -> None:
