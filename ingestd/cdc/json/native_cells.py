@@ -206,9 +206,10 @@ class GatheredImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage(_Unchecked):
-    """Images that messages have at either of two paths, such as the row of an insert or a delete.
+    """Row images that messages have in one of two JSON fields, each change in at most one.
 
-    Each change has an image at no more than one of the paths.
+    An example are before images where the row of a delete and the old values of an update are in
+    different fields. `first` and `second` are the images of the two fields.
     """
 
     first: NativeImage

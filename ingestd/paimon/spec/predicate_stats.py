@@ -43,9 +43,10 @@ class ColumnStats:
 
 
 def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) -> bool:
-    """Return whether a predicate may be true for some row, by a test of its leaves.
+    """Return whether a predicate may be true for some row.
 
-    With `negated`, return whether its negation may be true.
+    `leaf_test` decides this for single conditions, the leaves of the predicate. With `negated`,
+    return whether its negation may be true.
     """
     if isinstance(predicate, Not):
         return may_match(predicate.inner, leaf_test, not negated)
@@ -58,7 +59,11 @@ def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) 
 
 
 def stats_test(stats: Mapping[str, ColumnStats]) -> LeafTest:
-    """Return a test of leaves by statistics; a column without statistics may have any value."""
+    """Return a function that tests a single condition (=, <, IN, IS NULL, ...) by statistics.
+
+    It returns whether the condition may be true for some row. A column without statistics may have
+    any value.
+    """
 
     def test(leaf: Leaf, negated: bool) -> bool:
         column_stats = stats.get(leaf.column)

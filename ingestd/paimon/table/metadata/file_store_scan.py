@@ -290,7 +290,7 @@ class PartitionBounds:
         self._values = [deserialize_row(self._types, partition) for partition in partitions]
 
     def may_be_in(self, meta: ManifestFileMeta) -> bool:
-        """Return whether a manifest may have entries of a partition of the set, by its bounds."""
+        """Return whether a manifest may list files of one of these partitions, by its bounds."""
         if not self._types:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)
