@@ -13,7 +13,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NAVIGATION: Mapping[str, Sequence[str]] = {
-    "Concepts": ("docs/concepts.md", "docs/architecture.md", "docs/reliability.md"),
+    "Concepts": (
+        "docs/tutorial.md",
+        "docs/concepts.md",
+        "docs/architecture.md",
+        "docs/reliability.md",
+    ),
     "Configuration": (
         "docs/configuration.md",
         "docs/rows.md",

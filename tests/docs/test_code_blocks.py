@@ -15,6 +15,7 @@ MAINTENANCE = "tests/docs/test_maintenance_commands.py::test_every_line_of_a_blo
 PIPELINES = "tests/docs/test_examples.py::test_pipelines_that_are_shown_are_valid"
 SHOWN = "tests/docs/test_shown_commands.py::test_"
 DEMO = "tests/integration/test_demo.py::test_the_demo_ends_with_tables_that_hold_what_the_workload"
+TUTORIAL = "tests/live/test_tutorial.py::test_rows_of_postgresql_are_queried_with_duckdb_and_spark"
 
 SHOWN_BY = {
     ("README.md", "make demo"): f"{SHOWN}the_newcomer_plays_the_first_commands",
@@ -82,6 +83,13 @@ SHOWN_BY = {
     ("docs/rows.md", "# headers.yaml"): (
         "tests/docs/test_rows_page.py::test_headers_are_in_the_columns_that_the_page_says"
     ),
+    ("docs/tutorial.md", "docker compose"): "not run: needs Docker; a test compares its files",
+    ("docs/tutorial.md", "export BOOTSTRAP"): (
+        "tests/live/test_tutorial.py::test_the_page_and_the_compose_file_use_what_the_tutorial_runs"
+    ),
+    ("docs/tutorial.md", "UPDATE orders"): TUTORIAL,
+    ("docs/tutorial.md", "import ingestd.paimon"): TUTORIAL,
+    ("docs/tutorial.md", "-- spark-sql"): TUTORIAL,
     ("docs/security.md", "make sbom"): f"{SHOWN}every_make_target_can_be_made",
     ("helm/ingestd/README.md", "helm install"): (
         "tests/chart/test_shown_values.py::test_the_values_that_the_page_shows_are_installed"
