@@ -21,6 +21,8 @@ SPARK_HOME = Path(pyspark.__file__).parent
 _WAIT_SECONDS = 180
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
+_JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""Of masters, workers and the program that starts them: they run for minutes."""
 
 
 class SparkCluster:
@@ -105,6 +107,8 @@ class SparkCluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _JVM_FLAGS,
+            "SPARK_LAUNCHER_OPTS": _JVM_FLAGS,
             "SPARK_MASTER_WEBUI_PORT": "0",
             "SPARK_WORKER_WEBUI_PORT": "0",
             "PYSPARK_PYTHON": sys.executable,

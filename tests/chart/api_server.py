@@ -11,9 +11,9 @@ import re
 import shutil
 import ssl
 import subprocess
+import threading
 import time
-import urllib.error
-import urllib.request
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ _PACKAGES = {
 _OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 _TOKEN = "chart-e2e"
 _START_SECONDS = 180
+_IDLE_SECONDS = 30.0
 
 
 class Answer(NamedTuple):
@@ -114,6 +115,7 @@ class ApiServer(Closing):
         self.certificate = folder / "certificates" / "apiserver.crt"
         """The server's own, with its authority."""
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._connections: dict[int, tuple[HTTPSConnection, float]] = {}
 
     def start(self) -> None:
         """Start both processes, and wait until the server answers."""
@@ -124,6 +126,8 @@ class ApiServer(Closing):
 
     def close(self) -> None:
         """End both processes."""
+        for connection, _ in self._connections.values():
+            connection.close()
         for process in reversed(self._processes):
             process.kill()
             process.wait(30)
@@ -145,19 +149,30 @@ class ApiServer(Closing):
         document: dict[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        """One request."""
-        request = urllib.request.Request(
-            f"https://127.0.0.1:{self.port}{path}",
-            None if document is None else json.dumps(document).encode(),
-            {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type},
-            method=method,
-        )
+        """One request, on the connection of this thread."""
+        body = None if document is None else json.dumps(document).encode()
+        headers = {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type}
+        connection = self._connection()
         try:
-            with urllib.request.urlopen(request, timeout=60, context=_unverified()) as answer:
-                headers, body, code = answer.headers, answer.read(), answer.status
-        except urllib.error.HTTPError as error:
-            headers, body, code = error.headers, error.read(), error.code
-        return Answer(code, json.loads(body), headers.get_all("Warning") or [])
+            connection.request(method, path, body, headers)
+            with connection.getresponse() as answer:
+                warnings = answer.headers.get_all("Warning") or []
+                return Answer(answer.status, json.loads(answer.read()), warnings)
+        except (OSError, ValueError, HTTPException):
+            connection.close()
+            raise
+
+    def _connection(self) -> HTTPSConnection:
+        """A kept one; a new one if the server could have closed it, which it does when idle."""
+        thread, now = threading.get_ident(), time.monotonic()
+        connection, used = self._connections.get(thread, (None, 0.0))
+        if connection is None:
+            context = _unverified()
+            connection = HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+        elif now - used > _IDLE_SECONDS:
+            connection.close()  # the next request opens it again
+        self._connections[thread] = connection, now
+        return connection
 
     def _kind(self, version: str, kind: str) -> tuple[str, bool]:
         if (version, kind) not in self._kinds:

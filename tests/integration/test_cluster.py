@@ -85,7 +85,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 class Scene:
     """A daemon with two executors over a ledger, whose pieces are produced one by one.
 
-    `events` is the folder of Spark's event log; `s3` the server with the warehouse.
+    `events` is the folder of Spark's event log `log`; `s3` the server with the warehouse.
     """
 
     daemon: Daemon
@@ -94,6 +94,7 @@ class Scene:
     cluster: SparkCluster
     s3: S3Server
     events: Path
+    log: "EventLog"
 
     @property
     def watched(self) -> Watched:
@@ -127,14 +128,14 @@ class Scene:
         self.await_executors(2)
         pause(pid for host in self.hosts() for pid in host.pythons)
         self.produce(piece)
-        self.daemon.wait_until(lambda: completed_stages(self.events) == 0)
+        self.daemon.wait_until(lambda: self.log.completed_stages() == 0)
 
     def stop_in_write(self, piece: int) -> None:
         """Produce a piece, and return while tasks of the second stage of its batch wait for S3."""
         self.stop_in_decode(piece)
         pause([self.s3.pid])
         resume(pid for host in self.hosts() for pid in host.pythons)
-        self.daemon.wait_until(lambda: completed_stages(self.events) == 1)
+        self.daemon.wait_until(lambda: self.log.completed_stages() == 1)
 
     def stop_in_commit(self, piece: int) -> None:
         """Produce a piece, and return while the commits of one of its batches wait for S3.
@@ -205,20 +206,32 @@ def resume(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def completed_stages(events: Path) -> int | None:
-    """The completed stages of the job that runs, by the event log; None between jobs."""
-    completed: int | None = None
-    for file in sorted(path for path in events.rglob("*") if path.is_file()):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if line.startswith('{"Event":"SparkListenerJobStart"'):
-                completed = 0
-            elif line.startswith('{"Event":"SparkListenerJobEnd"'):
-                completed = None
-            elif (
-                line.startswith('{"Event":"SparkListenerStageCompleted"') and completed is not None
-            ):
-                completed += 1
-    return completed
+class EventLog:
+    """Spark's event log in a folder; every look reads what was written since the last one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        self._completed: int | None = None
+
+    def completed_stages(self) -> int | None:
+        """The completed stages of the job that runs; None between jobs."""
+        for file in sorted(path for path in self._folder.rglob("*") if path.is_file()):
+            with file.open("rb") as log:
+                log.seek(self._read.get(file, 0))
+                lines, _, unfinished = log.read().rpartition(b"\n")
+                self._read[file] = log.tell() - len(unfinished)
+            for line in lines.splitlines():
+                if line.startswith(b'{"Event":"SparkListenerJobStart"'):
+                    self._completed = 0
+                elif line.startswith(b'{"Event":"SparkListenerJobEnd"'):
+                    self._completed = None
+                elif (
+                    line.startswith(b'{"Event":"SparkListenerStageCompleted"')
+                    and self._completed is not None
+                ):
+                    self._completed += 1
+        return self._completed
 
 
 @contextmanager
@@ -262,7 +275,7 @@ def scene(
     config["sources"]["shop"]["kafka"]["ssl.key.password"] = "${file:kafka}"
     ledger.produce(broker, 0, PIECE)
     with run_daemon(config, tmp_path) as daemon:
-        running = Scene(daemon, broker, ledger, cluster, s3, events)
+        running = Scene(daemon, broker, ledger, cluster, s3, events, EventLog(events))
         running.await_pieces(1)
         yield running
 

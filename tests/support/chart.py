@@ -19,14 +19,17 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "ingestd"
 LOCK = ROOT / "tests" / "chart" / "tools.lock"
 _VALIDATE = """
-import sys, yaml, kubernetes_validate as judge
-for one in yaml.safe_load_all(sys.stdin):
-    try:
-        if one: judge.validate(one, sys.argv[1], strict=True)
-    except judge.SchemaNotFoundError:
-        print("unknown", one["apiVersion"], one["kind"])
-    except judge.ValidationError as error:
-        print(one["kind"], error.message)
+import functools, sys, yaml
+from kubernetes_validate import utils as judge
+judge.schema_contents = functools.cache(judge.schema_contents)  # megabytes for each object
+for one in filter(None, yaml.safe_load_all(sys.stdin)):
+    for version in sys.argv[1:]:
+        try:
+            judge.validate(one, version, strict=True)
+        except judge.SchemaNotFoundError:
+            print(version, "unknown", one["apiVersion"], one["kind"])
+        except judge.ValidationError as error:
+            print(version, one["kind"], error.message)
 """
 _NAMES = """
 import json, sys, promql_parser
@@ -83,9 +86,9 @@ def only(found: list[dict[str, Any]], kind: str, name: str | None = None) -> dic
     return matching[0]
 
 
-def complaints(text: str, version: str) -> list[str]:
-    """What the schemas of a Kubernetes version say against objects."""
-    return _judged(_VALIDATE, text, version).splitlines()
+def complaints(text: str, *versions: str) -> list[str]:
+    """What the schemas of versions of Kubernetes say against objects, each after its version."""
+    return _judged(_VALIDATE, text, *versions).splitlines()
 
 
 def metric_names(expressions: Mapping[str, str]) -> dict[str, set[str]]:

@@ -107,16 +107,20 @@ class Daemon:
         """Return when the condition holds; the daemon must run until then.
 
         ``timeout`` is for a daemon that stands still: one that logs, or uses a processor, has
-        four times as long, for the machine may be busy with others.
+        four times as long, for the machine may be busy with others. After a condition that
+        takes long to evaluate the pause is longer too.
         """
         patience = Patience(self, timeout)
+        looked = time.monotonic()
         while not condition():
+            pause = min(max(0.05, 4 * (time.monotonic() - looked)), 1.0)
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail(60)}")
             if patience.is_over():
                 status = self.get("/status")[1]
                 raise AssertionError(f"not so after {timeout} s:\n{status}\n{self.tail(60)}")
-            time.sleep(0.05)
+            time.sleep(pause)
+            looked = time.monotonic()
 
     def tail(self, lines: int = 40) -> str:
         """The end of what it printed."""
