@@ -154,7 +154,10 @@ def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStat
     if not statistics.has_min_max or column.physical_type == "INT96":
         return ColumnStats(None, None, nulls, rows)
     low = _value(statistics.min_raw, arrow_type)
-    return ColumnStats(low, _value(statistics.max_raw, arrow_type), nulls, rows)
+    # Bounds of floating-point columns do not include NaN, which is greater than all numbers.
+    bounded = not pa.types.is_floating(arrow_type)
+    high = _value(statistics.max_raw, arrow_type) if bounded else None
+    return ColumnStats(low, high, nulls, rows)
 
 
 def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)

@@ -43,6 +43,8 @@ class Table:
     `snapshot`, an id, `tag`, a name, `as_of`, a timestamp (UTC without a time zone), or `between`,
     two snapshot ids: the rows added after the first that still exist in the second. The order of
     rows is not defined.
+
+    In conditions, NaN is greater than all numbers and -0.0 is less than 0.0, as in Java.
     """
 
     files: FileStoreTable

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.text_ranks import text_ranks
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.float_order import float_codes
 
 Ranks = npt.NDArray[Any]
 """Ranks that compare like the values of a column."""
@@ -138,13 +139,6 @@ def _decimal_ranks(array: Array) -> list[Ranks]:
     if kind.precision <= 18:
         return [low]
     return [np.ascontiguousarray(words[:, 1]), low.view(np.uint64)]
-
-
-def float_codes(values: Ranks) -> Ranks:
-    """Map floating-point numbers to integers of the same order: NaN last, -0.0 before 0.0."""
-    whole = np.int32 if values.dtype == np.float32 else np.int64
-    bits: Ranks = np.where(np.isnan(values), values.dtype.type("nan"), values).view(whole)
-    return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.merge.events import whole
-from ingestd.paimon.merge.key_order import float_codes
 from ingestd.paimon.merge.text_ranks import prefixes
 from ingestd.paimon.merge.value_codes import is_valid
 from ingestd.paimon.spec.arrow import Array, Column
@@ -24,6 +23,7 @@ from ingestd.paimon.spec.data_types import (
     INTEGER_ROOTS,
     TIMESTAMP_ROOTS,
 )
+from ingestd.paimon.spec.float_order import float_codes
 
 Words = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.bytes_]

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.events import Index, whole
-from ingestd.paimon.merge.key_order import Ranks, column_ranks, float_codes, stable_order
+from ingestd.paimon.merge.key_order import Ranks, column_ranks, stable_order
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.float_order import float_codes
 from ingestd.paimon.spec.row_selection import Mask
 
 

@@ -1,8 +1,9 @@
 """Predicates on rows, and their evaluation.
 
 Values have the Python form of `binary_row` (integers for dates and timestamps). A comparison with
-null is unknown, and a row matches only if its predicate is true. Predicates are parsed in
-`predicate_text` and evaluated on statistics in `predicate_stats`.
+null is unknown, and a row matches only if its predicate is true. As in Java, -0.0 is less than 0.0,
+and NaN is equal to itself and greater than all numbers. Predicates are parsed in `predicate_text`
+and evaluated on statistics in `predicate_stats`.
 """
 
 import re
@@ -13,8 +14,9 @@ from typing import Any, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.spec.arrow import Array, column_of, fold_zeros
+from ingestd.paimon.spec.arrow import Array, column_of
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.float_order import float_ranks
 
 Value: TypeAlias = Any
 """A value of a column, not null."""
@@ -148,12 +150,14 @@ def matching(
 def _leaf_holds(leaf: Leaf, column: Any, t: DataType) -> Array:  # noqa: ANN401  (chunked or not)
     if isinstance(leaf, IsNull):
         return _call("is_null", column)
-    if isinstance(leaf, Comparison):
-        return _call(_COMPARE[leaf.operator], column, _scalar(leaf.value, t))
     if isinstance(leaf, Like):
         return cast("Array", pc.match_substring_regex(column, like_regex(leaf.pattern)))
-    values = fold_zeros(column_of(list(leaf.values), t))
-    matches = pc.is_in(fold_zeros(column), value_set=values)
+    values: Any = column_of([leaf.value] if isinstance(leaf, Comparison) else list(leaf.values), t)
+    if t.root in ("FLOAT", "DOUBLE"):
+        column, values = float_ranks(column), float_ranks(values)
+    if isinstance(leaf, Comparison):
+        return _call(_COMPARE[leaf.operator], column, values[0])
+    matches = pc.is_in(column, value_set=values)
     return _call("if_else", _call("is_null", column), pa.scalar(None, pa.bool_()), matches)
 
 
@@ -186,10 +190,6 @@ def like_prefix(pattern: str) -> tuple[str, bool]:
             return prefix, False
         prefix += match_[1:] if len(match_) > 1 else match_
     return prefix, True
-
-
-def _scalar(value: Value, t: DataType) -> Any:  # noqa: ANN401  (of any Arrow type)
-    return column_of([value], t)[0]
 
 
 def _call(name: str, *arguments: Any) -> Array:  # noqa: ANN401  (arrays and scalars)

@@ -81,9 +81,6 @@ def _may_match_leaf(leaf: Leaf, negated: bool, stats: ColumnStats) -> bool:
         return False
     if isinstance(leaf, Comparison):
         operator = _CONTRARY[leaf.operator] if negated else leaf.operator
-        # Negated floating-point comparisons are true for NaN, which statistics do not include.
-        if isinstance(leaf.value, float) and (negated or operator == "!="):
-            return True
         return _compares(operator, leaf.value, stats)
     if isinstance(leaf, IsIn):
         if negated:
@@ -93,7 +90,7 @@ def _may_match_leaf(leaf: Leaf, negated: bool, stats: ColumnStats) -> bool:
 
 
 def _compares(operator: str, value: Value, stats: ColumnStats) -> bool:
-    if value != value:
+    if isinstance(value, float) and _is_uncertain(operator, value, stats):
         return True
     low, high = stats.low, _sure_high(stats)
     if operator in ("=", ">=", ">") and high is not None and not high >= value:
@@ -103,6 +100,16 @@ def _compares(operator: str, value: Value, stats: ColumnStats) -> bool:
     if (operator == ">" and high == value) or (operator == "<" and low == value):
         return False
     return operator != "!=" or not (_is_constant(stats) and low == value)
+
+
+def _is_uncertain(operator: str, value: float, stats: ColumnStats) -> bool:
+    """Return whether bounds of floating-point numbers prove nothing about a comparison.
+
+    A bound of zero may have either sign. A bound that is NaN may not be a bound in files of ORC.
+    """
+    bounds = (stats.low, stats.high)
+    is_nan = any(number != number for number in (value, *bounds))
+    return operator == "!=" or is_nan or (value == 0 and 0 in bounds)
 
 
 def _may_be_like(leaf: Like, stats: ColumnStats) -> bool:

@@ -7,6 +7,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simple
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
@@ -54,6 +55,10 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
         return {}
     types = [field.type for field in fields]
     stats = dict(_columns(names, types, file.value_stats, file.row_count))
+    if file.file_name.endswith(".orc"):
+        # Java's upper bounds of floating-point numbers in ORC do not include NaN.
+        floats = [f.name for f in fields if f.type.root in ("FLOAT", "DOUBLE")]
+        stats.update({name: replace(stats[name], high=None) for name in floats})
     by_id = {field.id: field for field in schema.fields}
     by_column: dict[str, ColumnStats] = {}
     for field in table.schema.fields:

@@ -1,0 +1,32 @@
+"""The order of floating-point numbers: -0.0 is less than 0.0, and NaN is greater than all numbers.
+
+Java's comparisons of `Float` and `Double` have this order.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.paimon.spec.arrow import Array, Column
+
+
+def float_codes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return integers in the order of floating-point numbers, shape (n,)."""
+    whole = np.int32 if values.dtype == np.float32 else np.int64
+    nan = values.dtype.type("nan")
+    bits: npt.NDArray[Any] = np.where(np.isnan(values), nan, values).view(whole)
+    return np.where(bits < 0, bits ^ np.iinfo(whole).max, bits)
+
+
+def float_ranks(column: Column) -> Array:
+    """Return a column of integers in the order of a column of floating-point numbers.
+
+    Nulls remain null.
+    """
+    nulls: Any = column.is_null()
+    # Arrow converts nulls to NaN.
+    numbers = np.asarray(column.to_numpy() if column.null_count else column)
+    ranks: Array = pa.array(float_codes(numbers), mask=np.asarray(nulls))
+    return ranks
