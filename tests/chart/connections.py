@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.chart.pod_processes import PodProcesses
 
-_ESTABLISHED, _TIME_WAIT, _LISTENING = "01", "06", "0A"
+_ESTABLISHED, _LISTENING = "01", "0A"
 _MAPPED = bytes(10) + b"\xff\xff"
 Address = tuple[str, int]
 
@@ -114,8 +114,7 @@ def _sockets() -> Iterator[_Socket]:
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[3] != _TIME_WAIT:  # no process has it any more
-                yield _Socket(_address(fields[1]), _address(fields[2]), fields[3], fields[9])
+            yield _Socket(_address(fields[1]), _address(fields[2]), fields[3], fields[9])
 
 
 def _address(text: str) -> Address:
