@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from ingestd.errors import ConfigError
 
-_KINDS = ("missing", "extra", "different", "moving")
+_KINDS = ("missing", "extra", "different", "moving", "kept")
 _SUFFIX = ".prom"
 
 
@@ -48,7 +48,7 @@ class MetricsFile:
         registry = CollectorRegistry()
         rows = Gauge(
             "ingestd_compare_rows",
-            "Rows that differed in the last comparison by kind, or kept moving.",
+            "Rows that differed in the last comparison by kind, kept moving, or were kept.",
             ("pipeline", "table", "kind"),
             registry=registry,
         )

@@ -206,6 +206,9 @@ def _print(
     print_table([{**result, "result": _verdict(result)} for result in results], columns, none="")
     for result in results:
         _print_rows(result)
+        if result["kept"]:
+            rows = counted(result["kept"], "row")
+            say(f"{result['table']}: {rows} only in the lake not compared: on-truncate: ignore")
         for column in result["columns_not_compared"]:
             say(f"{result['table']}: column {column['column']} not compared: {column['reason']}")
     for table in left_out:

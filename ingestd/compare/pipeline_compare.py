@@ -219,6 +219,7 @@ class _TableWork:
             work.options.page_rows,
             work.options.limit,
             self._changes(pairing),
+            keeps_truncated=not work.settings.settings_of(self.name).truncates.applies,
         )
         pages = TablePages(work.progress, self.name, pairing.fingerprint)
         outcome = comparison.run(pages)

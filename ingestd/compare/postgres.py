@@ -173,11 +173,14 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
     Returns None if pages of a table cannot be bounded by values of the column.
     """
     if column.kind == "date":
-        return "(date '1970-01-01' + %s::int)"
+        return _infinite_or("date", "date '1970-01-01' + v", *_INFINITE_DAYS)
     if column.kind in _TIMESTAMPS:
         zone = "timestamptz" if column.kind.endswith("with time zone") else "timestamp"
-        step = f"interval '1 {_UNITS[_unit(t)]}'"
-        return f"({zone} '1970-01-01 00:00:00+00' + %s::bigint * {step})"
+        day, unit = 86_400 * _UNITS_OF_SECOND[_unit(t)], _UNITS[_unit(t)]
+        # An interval is multiplied in floating point: exact for days and for the rest of one.
+        steps = f"v / {day} * interval '1 day' + mod(v, {day}) * interval '1 {unit}'"
+        value = f"{zone} '1970-01-01 00:00:00+00' + {steps}"
+        return _infinite_or(zone, value, *_infinite_numbers(t))
     if column.kind == "bytea":
         return "decode(%s, 'hex')"
     if column.kind in _NOT_THEIR_TEXT or column.kind.endswith("[]"):
@@ -301,9 +304,8 @@ def _timestamp(name: str, kind: str, t: DataType) -> str | None:
         return None
     if kind not in _TIMESTAMPS:
         return None
-    units = 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[_unit(t)]
-    late, early = (micros * units // 1_000_000 for micros in _INFINITE_MICROS)
-    return _finite_or(name, f"floor(extract(epoch FROM {name}) * {units})::text", late, early)
+    text = f"floor(extract(epoch FROM {name}) * {_UNITS_OF_SECOND[_unit(t)]})::text"
+    return _finite_or(name, text, *_infinite_numbers(t))
 
 
 def _finite_or(name: str, text: str, late: int, early: int) -> str:
@@ -314,11 +316,25 @@ def _finite_or(name: str, text: str, late: int, early: int) -> str:
     )
 
 
+def _infinite_or(kind: str, value: str, late: int, early: int) -> str:
+    """Return the SQL of a value given its number `v`, the reverse of `_finite_or`."""
+    number = "int" if kind == "date" else "bigint"
+    infinite = f"WHEN {late} THEN {kind} 'infinity' WHEN {early} THEN {kind} '-infinity'"
+    return f"(SELECT CASE v {infinite} ELSE {value} END FROM (SELECT %s::{number}) p(v))"
+
+
+def _infinite_numbers(t: DataType) -> tuple[int, int]:
+    """Return the numbers of infinite timestamps in the unit of a type."""
+    late, early = (micros * _UNITS_OF_SECOND[_unit(t)] // 1_000_000 for micros in _INFINITE_MICROS)
+    return late, early
+
+
 def _unit(t: DataType) -> str:
     arrow_type = to_arrow_type(t)
     return str(getattr(arrow_type, "unit", "us"))
 
 
+_UNITS_OF_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 _BY_ROOT: Mapping[str, Callable[[str, str, DataType], str | None]] = {
     **dict.fromkeys(TIMESTAMP_ROOTS, _timestamp),

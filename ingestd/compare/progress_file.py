@@ -14,7 +14,7 @@ from typing import Any
 from ingestd.compare.source_table import KeyRange, Page
 from ingestd.errors import ConfigError
 
-_VERSION = 3
+_VERSION = 4
 _SUM_DIGITS = 16
 Document = Mapping[str, Any]
 

@@ -38,6 +38,7 @@ def result_document(
         "complete": outcome.is_complete,
         **{str(kind): kinds.count(kind) for kind in KINDS},
         "moving": len(outcome.moving),
+        "kept": outcome.kept,
         "records_searched": None if newest is None else newest.searched,
         "differences": [
             _difference(pairing, difference, records.get(difference.key))

@@ -82,13 +82,15 @@ class ComparisonOutcome:
     """The outcome of the comparison of one table.
 
     `rows` is the number of rows in the database. `moving` has the keys whose rows kept changing, so
-    that they could not be compared. `is_complete` is false if the comparison ended early, at the
-    limit of differences.
+    that they could not be compared. `kept` is the number of rows that only the lake had, in a table
+    that keeps truncated rows. `is_complete` is false if the comparison ended early, at the limit of
+    differences.
     """
 
     rows: int = 0
     differences: list[Difference] = field(default_factory=list)
     moving: list[Key] = field(default_factory=list)
+    kept: int = 0
     is_complete: bool = True
 
 
@@ -99,7 +101,8 @@ class TableComparison:
     `open_lake` opens the newest snapshot of the table at each call. Without a `watermark` the
     source has no concurrent changes, and `open_lake` always opens the same snapshot. `page_rows` is
     the number of rows per page, `limit` the maximum number of differences. With `changes`, a row
-    that changed during the looks is not a difference, even if it has the same values again.
+    that changed during the looks is not a difference, even if it has the same values again. With
+    `keeps_truncated` rows that only the lake has are counted as kept ones, and are no differences.
     """
 
     source: SourceReader
@@ -109,6 +112,7 @@ class TableComparison:
     page_rows: int
     limit: int
     changes: KeyChanges | None = None
+    keeps_truncated: bool = False
 
     def run(self, pages: Pages) -> ComparisonOutcome:
         """Compare the table. Raises SourceError, and the errors of reading a table."""
@@ -119,7 +123,7 @@ class TableComparison:
             size = self.page_rows // _SPLIT
             small = [part for page in differing for part in self.source.pages(page.keys, size)]
             differing, row_counts = self._differing(small)
-        for keys in self._candidates(differing, row_counts):
+        for keys in self._candidates(differing, row_counts, outcome):
             for chunk in chunks(keys, _KEYS_OF_LOOK):
                 self._settle(chunk, outcome)
                 if len(outcome.differences) > self.limit:
@@ -172,11 +176,14 @@ class TableComparison:
         return digests
 
     def _candidates(
-        self, pages: Sequence[Page], row_counts: Mapping[PagePart, int]
+        self,
+        pages: Sequence[Page],
+        row_counts: Mapping[PagePart, int],
+        outcome: ComparisonOutcome,
     ) -> Iterator[list[Key]]:
         """Yield the keys whose rows have different hashes, in groups that fit into memory.
 
-        `row_counts` has the number of rows by page and part.
+        `row_counts` has the number of rows by page and part. Kept rows are counted in `outcome`.
         """
         for group in _groups(row_counts):
             if self.pairing.is_ordered:
@@ -190,6 +197,9 @@ class TableComparison:
             for page in read:
                 source |= self.source.hashes(page, parts)
             lake = self.open_lake().hashes(index, wanted)
+            if self.keeps_truncated:
+                outcome.kept += len(lake.keys() - source.keys())
+                lake = {key: row_hash for key, row_hash in lake.items() if key in source}
             yield sorted(key for key in {*source, *lake} if source.get(key) != lake.get(key))
 
     def _settle(self, keys: Sequence[Key], outcome: ComparisonOutcome) -> None:

@@ -326,6 +326,25 @@ def test_rows_that_are_kept_after_their_deletion_are_not_compared(
     assert (difference["kind"], difference["key"]) == ("missing", {"id": "15"})
 
 
+def test_rows_that_a_truncate_left_are_counted_and_other_rows_compared(
+    lake: Lake, server: PostgresServer, client: PostgresClient, capsys: Capture
+) -> None:
+    with lake.config.open("a") as file:
+        file.write("tables: {orders: {on-truncate: ignore}, branches: {on-truncate: ignore}}\n")
+    client.run("DELETE FROM shop.orders WHERE id > 30; DELETE FROM shop.branches WHERE number > 9")
+    lake.orders.write([order(3) | {"note": "by hand"}])
+    lake.branches.delete([branch(7)])
+    found = compared(capsys, lake, server, "--limit", "5", code=1)
+    assert [result["kept"] for result in found.values()] == [ROWS - 10, ROWS - 9]
+    assert [
+        [(one["kind"], *one["key"].values()) for one in result["differences"]]
+        for result in found.values()
+    ] == [[("different", "9")], [("missing", "x0", "7")]]
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
+    shown = run_command(capsys, *words, "orders=shop.orders").out
+    assert f"ods.orders: {ROWS - 10} rows only in the lake not compared: on-truncate" in shown
+
+
 def test_tables_whose_options_keep_or_drop_rows_are_named(
     lake: Lake, server: PostgresServer, capsys: Capture
 ) -> None:
@@ -361,6 +380,7 @@ def test_the_result_is_a_file_for_the_textfile_collector(
         ("ingestd_compare_rows", "extra", "shop", "ods.orders"): 0,
         ("ingestd_compare_rows", "different", "shop", "ods.orders"): 0,
         ("ingestd_compare_rows", "moving", "shop", "ods.orders"): 0,
+        ("ingestd_compare_rows", "kept", "shop", "ods.orders"): 0,
         ("ingestd_compare_tables_not_compared", "shop"): 1,
     }
     assert list(tmp_path.glob("*.prom*")) == [file]

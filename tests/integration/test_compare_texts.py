@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -224,6 +225,34 @@ def test_the_database_and_the_lake_make_the_same_text_of_a_value(
     connection.close()
     array = arrow_values([value for _, value in values], lake)
     assert [text for (text,) in found] == canonical_texts(array, lake, made[1]).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("source", "lake"),
+    [("date", "DATE"), ("timestamp", "TIMESTAMP(6)"), ("timestamptz", "TIMESTAMP_LTZ(6)")],
+)
+def test_a_key_is_found_by_its_canonical_text(
+    source: str, lake: str, server: PostgresServer
+) -> None:
+    """Microseconds of distant years are exact, and infinite values are keys, too."""
+    exact = sorted({one.date() if source == "date" else one for one in moments()})
+    keys = ["infinity", "-infinity", *(one.isoformat() for one in exact), "200000-12-31"]
+    rows = ", ".join(f"('{one}')" for one in keys)
+    with server.connect() as client:
+        client.run(f"DROP TABLE IF EXISTS t; CREATE TABLE t (v {source} PRIMARY KEY)")
+        client.run(f"INSERT INTO t VALUES {rows}")
+    with closing(connect(server.url, 10)) as connection:
+        column = read_source_table(connection, "public", "t").columns["v"]
+        value = postgres.key_sql(column, parse_type(lake))
+        made = postgres.text_sql(column, parse_type(lake))
+        assert made is not None
+        assert value is not None
+        texts = connection.query(f"SELECT {made[0]} FROM t")
+        for text in texts:
+            condition, parameters = postgres.listed(["v"], [value], [text])
+            found = connection.query(f"SELECT {made[0]} FROM t WHERE {condition}", parameters)
+            assert found == [text]
+    assert len(texts) == len(keys)
 
 
 def lake_type(text: str) -> DataType:
