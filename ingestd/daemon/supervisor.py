@@ -383,7 +383,7 @@ def _pages(
     lag = EndOffsetPoller(
         {name: source.kafka for name, source in settings.sources.items()},
         status,
-        sampled=lambda: history.save_if_due(status.saved_history),
+        sampled=lambda: None if daemon.until_latest else history.save_if_due(status.saved_history),
     )
     server.start()
     lag.start()
@@ -392,7 +392,8 @@ def _pages(
     finally:
         lag.stop()
         server.stop()
-        history.save(status.saved_history())
+        if not daemon.until_latest:
+            history.save(status.saved_history())
 
 
 def _exit_code(task: Future[int], notices: Notices | None) -> int:
