@@ -187,6 +187,6 @@ class PolicyStopError(FatalError):
 
 
 class FencedError(FatalError):
-    """Another daemon runs this pipeline."""
+    """Another process runs this pipeline, or this process is no longer its leader."""
 
     exit_code = 6

@@ -146,7 +146,7 @@ def record_pending(partition: SourcePartition, records: int, seconds: float | No
 
 
 def forget_partitions(dropped: Iterable[SourcePartition]) -> None:
-    """Remove the series of topic partitions that no longer exist."""
+    """Remove the series of topic partitions that no longer exist or are no longer read."""
     for partition in dropped:
         for gauge in _GAUGES:
             gauge.drop(partition)

@@ -178,7 +178,7 @@ def watch(
 
     On a terminal the view is updated until q or Ctrl-C: s sorts the tables by the next column,
     arrows select one, Enter opens it. Elsewhere each request prints a line, with --json the whole
-    status as JSON. After the first response, a daemon that does not respond is polled on.
+    status as JSON. The first request must succeed; later ones are repeated if the daemon is silent.
 
     **Examples**
 

@@ -137,9 +137,9 @@ class BinlogReader:
         return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
 
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
-        """Return the state of the connector, or None if the newest records do not show it.
+        """Return the state of the connector; `has_passed` is false if no record has a position.
 
-        Raises ConfigError if it is ambiguous which connector this is.
+        Its `position` are the end offsets of the topics.
         """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)

@@ -36,7 +36,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The database of a connection, and an identity of its server that a copy of it lacks."""
+    """The database of a connection, and a text that identifies its server in progress files."""
 
     database: str
     identity: str

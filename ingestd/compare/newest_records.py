@@ -46,9 +46,10 @@ class NewestRecords:
 
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
-    """A search for records in the newest offsets of a pipeline's logs, at most `limit` per table.
+    """A search for the records of keys in the logs of a pipeline.
 
-    `clusters` are the brokers by source.
+    `clusters` are the brokers by source. `limit` is the maximum number of offsets that `find`
+    reads, the newest ones.
     """
 
     settings: PipelineSettings
@@ -80,7 +81,7 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return the keys with a record that a table covers now, and did not cover at `since`.
+        """Return those of `keys` with a record that a table has received after the offsets `since`.
 
         Raises the errors of `find`.
         """

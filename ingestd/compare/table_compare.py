@@ -55,13 +55,13 @@ class Watermark(Protocol):
 
 
 class KeyChanges(Protocol):
-    """The changes of a table by key: rows may have no version, and absent ones never have."""
+    """Changes of a table by key, found also for rows that have no version, such as absent rows."""
 
     def mark(self) -> Vector:
         """Return the offsets that the table covers now, as a mark for `changed_since`."""
 
     def changed_since(self, mark: Vector, keys: Collection[Key]) -> Collection[Key]:
-        """Return the keys with a change that the table covers now, and did not at the mark."""
+        """Return those of `keys` with a change that the table has received since the mark."""
 
 
 @dataclass(frozen=True, slots=True)

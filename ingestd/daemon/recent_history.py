@@ -127,7 +127,10 @@ class Recent:
         return [(sample.at, float(sample.lag)) for sample in samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:
-        """Return the history for /status, newest first; times are seconds since 1970."""
+        """Return the history for /status; times are seconds since 1970.
+
+        Rates and lags are oldest first, all other lists newest first.
+        """
         return {
             "rates": self.rates(),
             "lags": self.lags(),
@@ -237,6 +240,6 @@ def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
 
 
 def type_text(of: DataType) -> str:
-    """Format a type as SQL; of a nested type with fields, only its name."""
+    """Format a type as SQL; of a nested type, only its name."""
     text = encode_type(of)
     return text if isinstance(text, str) else of.root

@@ -33,8 +33,8 @@ from ingestd.log import redact
 class BuildInfo:
     """The versions of ingestd and librdkafka, and the implementations in use.
 
-    `decoder` and `kafka_reader` are `native` or `python`: without the native extension, or with an
-    unknown version of librdkafka, messages are decoded and read in Python.
+    `decoder` and `kafka_reader` are `native` or `python`: without the native extension messages are
+    decoded and read in Python, with an unknown version of librdkafka they are only read in Python.
     """
 
     version: str

@@ -1,7 +1,7 @@
 """Deliver events to a webhook, in order, by a thread of its own.
 
-An event that cannot be delivered is sent again while the process lives. The queue is bounded: new
-events are dropped while it is full. What was delivered is stored nowhere.
+An event is sent again until the receiver accepts or refuses it, or the process ends. The queue is
+bounded: new events are dropped while it is full. What was delivered is stored nowhere.
 """
 
 import logging
@@ -38,7 +38,7 @@ class WebhookSettings:
     """The address of a receiver, and the key that signs requests, or None.
 
     `ca_location` is a file with trusted CA certificates; None uses those of the system.
-    `first_wait` is the wait in seconds before an event is sent again; it doubles each time.
+    `first_wait` is the wait in seconds before an event is sent again; it doubles up to a minute.
     At most `capacity` events wait.
     """
 

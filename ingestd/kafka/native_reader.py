@@ -57,7 +57,10 @@ class NativeKafka(Protocol):
         properties: Mapping[str, str],
         token: TokenFunction | None,
     ) -> _NativeConsumer:
-        """Create a client. Raises ValueError for invalid properties."""
+        """Create a client; `addresses` are those of the client library's functions, by name.
+
+        Raises ValueError for a missing address or invalid properties.
+        """
         ...
 
 

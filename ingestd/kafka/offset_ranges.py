@@ -42,7 +42,8 @@ class OffsetRange:
 class BatchOffsets:
     """The ranges of one micro-batch: from `start` (inclusive) to `until` (exclusive).
 
-    `epochs` are the leader epochs under which logs reached `until`; a missing epoch is 0.
+    `epochs` are the leader epochs under which logs reached `until`, -1 if unknown; a missing epoch
+    is 0.
     `following` is the next batch if it is already planned; it is only a hint.
     """
 
@@ -193,7 +194,7 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
 
 
 def _without_zeros(offsets: Offsets) -> Offsets:
-    """Return the epochs above 0: nearly all logs are in their first epoch."""
+    """Return the epochs that are not 0: nearly all logs are in their first epoch."""
     positive: dict[str, dict[str, dict[int, int]]] = {}
     for source, topic, partition, offset in _flat(offsets):
         if offset:

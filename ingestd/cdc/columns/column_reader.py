@@ -39,9 +39,10 @@ Finish = Callable[[Array], Array]
 class ColumnEncoding:
     """How the native reader parses and stores the JSON values of a column.
 
-    `spec` is the plan node of its values, and `storage` the Arrow type of its buffers. `finish`, if
-    not None, converts an array of this type to the array of the column. `comparable` states whether
-    two cells are equal if, and only if, their JSON values are equal.
+    `spec` is the plan node that parses the values, and `storage` the Arrow type of the buffers that
+    it fills. `finish`, if not None, converts an array of this type to the array of the column. If
+    `comparable` is false (raw JSON, times that are rounded, floats), stored values cannot be
+    compared to detect that a key has changed.
     """
 
     spec: Spec

@@ -50,7 +50,7 @@ class FieldReader(Protocol):
         ...
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return (old name, new name) of the renamed fields that the registered schemas prove."""
+        """Return (old name, new name) of each field that the registered schemas show as renamed."""
         ...
 
     def comments(self, frame: SchemaFrame) -> Comments:

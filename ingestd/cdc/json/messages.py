@@ -43,7 +43,7 @@ class Shape:
     """An envelope: all bytes before and after the payload, and what the schema describes.
 
     `columns` is None if there is no schema, or if it does not describe rows. `comments` are those
-    of the columns.
+    of the table and its columns.
     """
 
     prefix: bytes
@@ -273,9 +273,9 @@ class Messages:
         )
 
     def payloads(self) -> "Messages":
-        """Return the messages without envelopes.
+        """Return the messages with their envelopes removed.
 
-        Raises RecordError if a message has a different envelope.
+        Raises RecordError if a value is not in the envelope `value_shape`, or a key in `key_shape`.
         """
         values = self.value_shape.cut(self.values)
         keys = None if self.keys is None else self.key_shape.cut(self.keys)

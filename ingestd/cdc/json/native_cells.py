@@ -108,7 +108,7 @@ class _Unchecked:
     __slots__ = ()
 
     def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Yield the (index, reason) of each value for which `cells` raises."""
+        """Return nothing: invalid values are located in Python."""
         return ()
 
     def overlaid(self, over: Mask, other: NativeImage) -> NativeImage:

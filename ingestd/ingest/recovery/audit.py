@@ -20,7 +20,8 @@ _MEANING = {
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
     """Report records that tables lack and logs no longer have, as findings.
 
-    `table` None includes all tables. A changed routing is a warning, because no record is lost.
+    `table` None includes all tables. A loss to which the source's policy does not apply, such as a
+    changed routing, is a warning.
     """
     named = named_losses(losses, dead_letters)
     selected = [loss for loss in named if table is None or loss.table in (table, TO_BE)]

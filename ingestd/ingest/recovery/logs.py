@@ -34,7 +34,8 @@ class LogCluster(Cluster, Protocol):
         """Return the offsets at which logs diverge from the records that were read.
 
         `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
-        was read. Only topic partitions that diverge are in the result.
+        was read. Only topic partitions that diverge are in the result, with -1 if the log does not
+        have the epoch.
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
@@ -70,7 +71,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
     """Request the state of the logs from the brokers of all sources; `clusters` is by source.
 
     Raises SourceError if brokers do not respond, ConfigError if two sources read the same topic,
-    and LogChangedError if a topic is recreated during the requests.
+    and LogChangedError if a topic is deleted or recreated during the requests.
     """
     states: dict[LogPartition, LogState] = {}
     keys: dict[tuple[str, str], str] = {}
@@ -102,7 +103,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
 
 
 def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) -> None:
-    """Raise LogChangedError if a topic was recreated between the requests for keys and offsets."""
+    """Raise LogChangedError if a topic was deleted or recreated since the keys were requested."""
     now = cluster.topic_keys(sorted(keys)) if keys else {}
     changed = sorted(topic for topic, key in keys.items() if now.get(topic) != key)
     if changed:

@@ -232,7 +232,7 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     """Return the losses for which a dead letter is written, one for each table and range.
 
     The dead-letter table and tables that do not exist yet are included only if no other table lacks
-    the range, and only for ranges that the log has not replaced.
+    the range, and only for records that had not been read when the log lost them.
     """
     all_losses = list(losses)
     others = {
@@ -248,7 +248,10 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 
 
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
-    """Return an upper bound of the number of lost records by (source, topic)."""
+    """Return an upper bound of the number of lost records by (source, topic).
+
+    A loss with an unknown end counts as no record.
+    """
     most: dict[tuple[TopicName, LogPartition], int] = {}
     for loss in losses:
         key = (loss.name, loss.log)

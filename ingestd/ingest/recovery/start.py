@@ -92,8 +92,8 @@ def recover(
     `registry` must be open. `clusters` maps sources to their brokers, and `given_up` maps (source,
     topic, partition) to unreadable ranges to skip. Raises OffsetLostError if records are lost and
     the policy is to fail, SchemaConflictError if another pipeline writes the same rows or source
-    tables would share a target unintentionally, ConfigError if start positions are invalid,
-    SourceError if brokers do not respond, and the errors of a commit.
+    tables would share a target unintentionally, ConfigError if start positions are invalid, and the
+    errors of `ask_logs` and of a commit.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys

@@ -34,7 +34,8 @@ _ALTER = "change the option of the table (ALTER TABLE in Spark or Flink)"
 class DeclaredDifference:
     """A setting of the configuration that differs from the existing table.
 
-    `way_out` says how to change the table."""
+    `way_out` states how to change the table.
+    """
 
     key: str
     declared: str

@@ -1,15 +1,20 @@
 """Encode rows as canonical JSON lines, as printed by `ingestd read`.
 
-Each row is one object with the columns in order. Integers and booleans are JSON numbers and
-booleans; floats are as Java prints doubles, NaN and Infinity as strings; decimals as strings with
-their full scale; binaries as hex; dates, times and timestamps as ISO 8601 strings with as many
-digits of the fraction as the type has (times: 3) and Z for local time zones; a MAP or MULTISET as a
-list of pairs ordered by the key's text; a VARIANT as an object with its own JSON as text. Whole
-columns are converted to text, and then joined to lines. Strings are escaped as by Java's JSON
-writer.
+Each row is one JSON object with the columns in order:
 
-A VARIANT is a header byte (two bits for its kind, six for details) followed by its content; field
-names are stored once, in the metadata.
+* Integers and booleans are JSON numbers and booleans.
+* Floats are formatted as by Java's `Double.toString`; NaN and Infinity are strings.
+* Decimals are strings with their full scale; binaries are hexadecimal strings.
+* Dates, times and timestamps are ISO 8601 strings. Times have 3 fraction digits, timestamps as many
+  as their type has; timestamps with local time zone end with Z.
+* A MAP or MULTISET is a list of pairs, ordered by the text of the key.
+* A VARIANT is an object whose field `variant` has its JSON as a string.
+
+Strings are escaped as by Java's JSON writer. Whole columns are converted to text, which is then
+joined to lines.
+
+The bytes of a VARIANT are a header (two bits for the kind, six for details) and its content; field
+names are stored once, in its metadata.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """

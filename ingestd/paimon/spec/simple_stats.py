@@ -110,7 +110,7 @@ def _length(mode: str) -> int:
 
 
 def truncate_upper(text: str, length: int) -> str | None:
-    """Return an upper bound of a text that has at most `length` code points.
+    """Return an upper bound, of at most `length` code points, for a text of any length.
 
     Returns None if no such bound exists.
     """

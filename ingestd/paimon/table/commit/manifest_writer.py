@@ -4,9 +4,9 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manife
 
 All files are immutable and named by a UUID. Merging limits the number of manifests that readers
 open. A minor merge joins small manifests when there are enough of them. A full merge folds all
-manifests with deletions or below the target size when their total size is large. A manifest larger
-than all younger ones together is not merged until they have grown: otherwise each minor merge of a
-large table would rewrite nearly all of it.
+manifests with deletions or below the target size when their total size is large. A manifest more
+than twice as large as all younger ones together is left out of a minor merge until they have grown:
+otherwise each minor merge of a large table would rewrite nearly all of it.
 """
 
 import uuid

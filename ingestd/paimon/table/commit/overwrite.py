@@ -130,8 +130,8 @@ def upgraded_messages(
 ) -> list[CommitMessage]:
     """Return the messages, with the new files of a bucket on the top level if no keys overlap.
 
-    The messages are unchanged for a table without primary keys, for postponed buckets, for files
-    above level 0, and without the option `overwrite-upgrade`.
+    All messages are unchanged if the table has no primary key, if any bucket is postponed or any
+    file is above level 0, or without the option `overwrite-upgrade`.
     """
     is_enabled = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     only_level_0 = all(

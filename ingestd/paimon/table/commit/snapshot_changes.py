@@ -6,9 +6,10 @@ Appended files and compaction results of one committable become two snapshots, A
 COMPACT, with the same commit identifier.
 
 A plain append of new files is not checked against the live files: it can only conflict with changes
-of the hash index or of the bucket count. Concurrent appends never conflict with a compaction. A
-concurrent compaction of the same bucket does, even if no file is replaced by both: newer rows could
-get below older ones, or deletion vectors could be lost.
+of the hash index or of the bucket count or, if keys move between partitions, with any other append.
+Concurrent appends never conflict with a compaction. A concurrent compaction of the same bucket
+does, even if no file is replaced by both: newer rows could get below older ones, or deletion
+vectors could be lost.
 """
 
 import itertools
@@ -79,7 +80,7 @@ class SnapshotChange:
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Return whether buckets were assigned using the hash index of the partitions."""
+        """Return whether buckets may have been assigned using the hash index of the partitions."""
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
@@ -123,8 +124,8 @@ def index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries after a change of `state`, and the entries with duplicate keys.
 
-    Raises CommitConflictError if an index file to be replaced or removed is not in `state`, or is
-    one of several with its key.
+    Raises CommitConflictError if an index file to be removed is not in `state`, or if an index file
+    to be replaced is one of several with its key.
     """
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)
@@ -377,7 +378,7 @@ def check_expected_files(
 def check_rewrites(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if an overwrite would delete files other than `change.rewrites`."""
+    """Raise CommitConflictError if an overwrite would not delete exactly `change.rewrites`."""
     if change.rewrites is None:
         return
     live_identifiers = {entry.identifier for entry in live}

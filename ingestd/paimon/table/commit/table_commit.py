@@ -199,8 +199,10 @@ def commit(
 
     Raises FencedError if another committer with this user name committed after `state`;
     CommitConflictError if the change conflicts with another commit or lost every attempt: nothing
-    of it is visible then, except an APPEND whose COMPACT was refused; CommitUnknownError if the
-    storage does not report whether the snapshot was published (delete nothing, try again).
+    of it is visible then, except an APPEND whose COMPACT was refused; SchemaConflictError if the
+    option `bucket` was altered without a rescale; CommitUnknownError if the storage does not report
+    whether the snapshot was published (delete nothing, try again); LockUnavailableError if the lock
+    of the table cannot be requested.
     """
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
@@ -474,7 +476,7 @@ def prepare(
     request: CommitRequest,
     schema_id: int,
 ) -> Attempt:
-    """Write the base manifest list and the index manifest of the snapshot after `state`.
+    """Write the base manifest list of the snapshot after `state`, and a changed index manifest.
 
     Returns the attempt, whose snapshot is not published yet.
     """

@@ -46,7 +46,7 @@ _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 
 @dataclass(frozen=True, slots=True)
 class BucketFiles:
-    """The live data files of one bucket, in commit order."""
+    """Data files of one bucket: all that a read plans, or those that are read together."""
 
     partition: bytes
     bucket: int

@@ -60,8 +60,7 @@ def delete_rows(
 
     Raises ConfigError for a table with keys, buckets or deletion vectors; CommitConflictError,
     without deleting anything, if another process has replaced a file with such rows; FormatError
-    for a
-    damaged file.
+    for a damaged file.
     """
     _refuse(table)
     state = load_state(table)
