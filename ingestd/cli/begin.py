@@ -48,10 +48,10 @@ def begin(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a progress record to a table that has none in its snapshots.
+    """Set the offsets from which a table is written, by a progress record in a new snapshot.
 
-    Use it for a table whose records another writer expired, or that another program filled. A
-    running daemon loses the lead to this command, and ends with exit code 6.
+    Use it for a table whose records another writer expired, that another program filled, or that
+    was emptied to be read again. A running daemon loses the lead, and ends with exit code 6.
 
     Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
     batch. Rows of a table without a key may be written twice if the daemon died in a commit.

@@ -1,4 +1,4 @@
-"""Run the daemon of a configuration file, and create the class archive for its next start."""
+"""Run the daemon of a configuration file, reload the file on SIGHUP, and create a class archive."""
 
 import importlib.metadata
 import logging
