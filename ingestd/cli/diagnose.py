@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ingestd.cli.output import say
+from ingestd.cli.output import AsJson, print_json, say
 from ingestd.cli.watch import DaemonAddress
 from ingestd.config.effective import effective_settings
 from ingestd.config.load import LoadedConfig, load_config
@@ -58,6 +58,7 @@ def diagnose(
     log: Annotated[
         Path | None, typer.Option("--log", help="Log file, whose last 2,000 lines are added.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write an archive about a pipeline, without secrets, to send with a question.
 
@@ -72,14 +73,22 @@ def diagnose(
     ingestd diagnose -c shop.yaml --url http://ingestd.data:8080 --log /var/log/ingestd.log
     """
     path = output or Path(f"ingestd-diagnose-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar.gz")
+    _write_archive(path, _parts(config, url, ca, log))
+    if as_json:
+        print_json({"archive": str(path)})
+    else:
+        say(f"{path} written; look through it before you send it.")
+
+
+def _write_archive(path: Path, parts: Iterable[tuple[str, str]]) -> None:
+    """Write a new archive that only this user can read, with secrets masked in its parts."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(number, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, content in _parts(config, url, ca, log):
+        for name, content in parts:
             data = redact(content).encode(errors="replace")
             entry = tarfile.TarInfo(f"ingestd-diagnose/{name}")
             entry.size, entry.mtime = len(data), int(time.time())
             archive.addfile(entry, io.BytesIO(data))
-    say(f"{path} written; look through it before you send it.")
 
 
 def _parts(

@@ -111,5 +111,6 @@ def test_what_cannot_be_read_says_why(config: Path, tmp_path: Path, capsys: Capt
     for part in ("status.txt", "metrics.txt", "tables.json", "log.txt"):
         assert found[part].startswith("cannot be read: "), part
     config.write_text(text.replace("sources:", "sauces:"))
-    assert run_command(capsys, "diagnose", "-c", config, "-o", broken).code == 0
+    done = run_command(capsys, "diagnose", "-c", config, "-o", broken, "--json")
+    assert json.loads(done.out) == {"archive": str(broken)}
     assert "sauces" in contents(broken)["configuration.txt"]

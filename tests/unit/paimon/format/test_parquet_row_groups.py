@@ -66,7 +66,7 @@ def test_statistics_are_values_of_the_columns(path: Path) -> None:
     assert second["d"] == ColumnStats(2, 3, 0, 2)
     assert second["t"] == ColumnStats(2, 3, 0, 2)
     assert second["m"] == ColumnStats(Decimal("0.50"), Decimal("0.75"), 0, 2)
-    assert second["x"] == ColumnStats(1.0, 1.5, 0, 2)
+    assert second["x"] == ColumnStats(1.0, None, 0, 2)  # NaN is in no bounds, and above all
     for name in ("w", "b"):
         assert second[name] == ColumnStats(None, None, 0, 2)
     assert last["i"] == ColumnStats(None, None, 2, 2)
