@@ -96,11 +96,11 @@ def skip_packaged_sources(session: SparkSession) -> None:
 
 
 def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:
-    """Set Java's serializer instead of Kryo for the shuffle of a batch.
+    """Set Java's serializer instead of Kryo for a shuffle whose blobs are file references.
 
     Spark chooses Kryo for numbers and bytes, and builds an instance with all of Scala's classes for
-    each task. Java's serializer keeps references to the objects that it has written, unless
-    `spark.serializer.objectStreamReset` is 1.
+    each task. Kryo is better for large blobs: Java's serializer keeps references to all objects
+    that it has written.
     """
     java_rdd: Any = shuffled._jrdd
     with suppress(Py4JError):

@@ -155,7 +155,7 @@ def decoded(
     if len(groups) == 1:
         return pairs
     shuffled = pairs.partitionBy(view.slots, _slot)
-    if uses_internals():
+    if folder is not None and uses_internals():
         use_java_serializer(spark, shuffled)
     return shuffled
 

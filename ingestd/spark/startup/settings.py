@@ -48,8 +48,6 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.sql.redaction.options.regex": f"(?i)url|{_SOURCES_OPTION}",
     "spark.python.daemon.module": "ingestd.spark.startup.python_daemon",
     "spark.python.worker.reuse": "true",
-    # Java's serializer would keep the last 100 objects that it wrote: blobs of several megabytes.
-    "spark.serializer.objectStreamReset": "1",
     # Over TCP each task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
 }
