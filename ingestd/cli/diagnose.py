@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from ingestd.cli.output import AsJson, print_json, say
-from ingestd.cli.watch import DaemonAddress
+from ingestd.cli.watch import CaFile, DaemonAddress
 from ingestd.config.effective import effective_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
@@ -52,9 +52,7 @@ def diagnose(
     url: Annotated[
         str | None, typer.Option("--url", help="URL of the daemon; default `http.listen`.")
     ] = None,
-    ca: Annotated[
-        Path | None, typer.Option("--ca", help="CA certificates to trust, with https.")
-    ] = None,
+    ca: CaFile = None,
     log: Annotated[
         Path | None, typer.Option("--log", help="Log file, whose last 2,000 lines are added.")
     ] = None,

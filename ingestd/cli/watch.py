@@ -46,6 +46,11 @@ class DaemonSilentError(IngestdError):
     """The daemon did not respond as expected; a later request may succeed."""
 
 
+CaFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--ca", help="CA certificates to trust, with https.")
+]
+
+
 @dataclass(frozen=True, slots=True)
 class DaemonAddress:
     """The URL of a daemon, and credentials for it.
@@ -166,9 +171,7 @@ def watch(
         int | None,
         typer.Option("--count", min=1, help="Number of requests; without it until Ctrl-C."),
     ] = None,
-    ca: Annotated[
-        Path | None, typer.Option("--ca", help="CA certificates to trust, with https.")
-    ] = None,
+    ca: CaFile = None,
     auth_file: Annotated[
         Path | None, typer.Option("--auth-file", help="File with the bearer token.")
     ] = None,

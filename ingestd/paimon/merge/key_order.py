@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.merge.text_ranks import text_ranks
-from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.arrow import Array, Column, fold_zeros
 from ingestd.paimon.spec.float_order import float_codes
 
 Ranks = npt.NDArray[Any]
@@ -104,8 +104,7 @@ def column_ranks(column: Column) -> list[Ranks]:
     if pa.types.is_decimal128(kind):
         return _decimal_ranks(array)
     if pa.types.is_floating(kind):
-        # In Java, too, -0.0 and 0.0 are the same key.
-        return [float_codes(array.to_numpy() + 0)]
+        return [float_codes(fold_zeros(array).to_numpy())]
     if pa.types.is_boolean(kind):
         return [array.cast(pa.uint8()).to_numpy()]
     if pa.types.is_integer(kind):
