@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 from tests.chart.pod_processes import PodProcesses
 
+POD_NETWORK = "127.77."
+"""How the addresses of pods begin."""
+
 _ESTABLISHED, _LISTENING = "01", "0A"
 _MAPPED = bytes(10) + b"\xff\xff"
 Address = tuple[str, int]
@@ -51,7 +54,8 @@ def connections(pods: Mapping[str, PodProcesses]) -> set[Connection]:
         called = (client, one.local[1]) not in listening
         if client is not None and one.state == _ESTABLISHED and called:
             server = ends.get((one.remote, one.local))
-            if server != client:
+            dying = server is None and one.remote[0].startswith(POD_NETWORK)
+            if server != client and not dying:
                 end = labels[server] if server is not None else ()
                 found.add(Connection(labels[client], end, one.remote[1]))
     return found

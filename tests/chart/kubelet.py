@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chart.api_server import ApiServer
+from tests.chart.connections import POD_NETWORK
 from tests.chart.pod_processes import PodProcesses
 from tests.support.closing import Closing
 
@@ -100,7 +101,7 @@ class Kubelet(Closing):
         for uid, document in documents.items():
             if uid not in self._by_uid:
                 number = next(self._numbers)
-                address = f"127.77.{number // 250}.{number % 250 + 1}"
+                address = f"{POD_NETWORK}{number // 250}.{number % 250 + 1}"
                 folder = self._folder / f"{document['metadata']['name']}-{number}"
                 self._by_uid[uid] = PodProcesses(self._api, document, folder, address)
         self._write_hosts()

@@ -483,6 +483,7 @@ def test_the_program_of_the_page_reads_the_table(tmp_path: Path) -> None:
 DUCKDB = """
 import duckdb, glob, json, sys
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 packages = f"{sys.prefix}/lib/*/site-packages/duckdb_extension_"
 for name in ("avro", "iceberg"):
     (extension,) = glob.glob(f"{packages}{name}/extensions/*/{name}.duckdb_extension")

@@ -81,6 +81,11 @@ def delete_topic(broker: DevBroker, topic: str) -> None:
     """Delete a topic and wait until the broker has done it."""
     client = admin(broker)  # has to live until the answer is there
     client.delete_topics([topic], operation_timeout=WAIT_SECONDS)[topic].result(WAIT_SECONDS)
+    end = time.monotonic() + WAIT_SECONDS
+    while topic in client.list_topics(timeout=WAIT_SECONDS).topics:
+        # The controller has deleted it; until the broker knows, requests are answered with its id.
+        assert time.monotonic() < end, f"{topic} does not disappear"
+        time.sleep(0.01)
 
 
 def delete_records(broker: DevBroker, topic: str, before: int, partition: int = 0) -> None:
