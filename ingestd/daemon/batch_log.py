@@ -25,9 +25,9 @@ TOTAL = "total"
 
 
 class BatchLog:
-    """Reports the events of batches to log, metrics, status, maintenance and notices.
+    """Reports the events of batches to log, metrics, status, maintenance, traces and notices.
 
-    It also writes the traces of batches, and calls `succeeded` after each finished batch.
+    It calls `succeeded` after each finished batch.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
-        """Pass the tables to maintenance and status, and reset the metric of topics set aside."""
+        """Pass the tables to maintenance and status, and clear the metrics of set-aside topics."""
         lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._maintenance is not None:
@@ -78,12 +78,12 @@ class BatchLog:
         if self._notices is not None:
             self._notices.topic_set_aside(topic, message)
 
-    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+    def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
         """Show a partition as set aside in status and metrics until the next run reads it again."""
-        lag_metrics.record_unreadable(left.source, left.topic, left.partition)
-        self._status.set_aside.add_partition(left, message)
+        lag_metrics.record_unreadable(unread.source, unread.topic, unread.partition)
+        self._status.set_aside.add_partition(unread, message)
         if self._notices is not None:
-            self._notices.partition_set_aside(left, message)
+            self._notices.partition_set_aside(unread, message)
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
         """Note the start of a batch, and add its id to all log lines of this thread."""
@@ -132,14 +132,14 @@ class BatchLog:
         bind_thread(batch_id=None)
 
     def run_died(self, error: IngestdError) -> None:
-        """Report an error that ended a run and its batch in progress."""
+        """Report an error that ended a run to maintenance and to the trace of its batch, if any."""
         if self._trace is not None:
             self._trace.failed(error)
         if self._maintenance is not None:
             self._maintenance.run_died()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait for as long as maintenance throttles ingest, or until `stopping` is set."""
+        """Wait while maintenance throttles ingest, but only until `stopping` is set."""
         if self._maintenance is not None:
             self._status.delayed(delayed=True)
             self._maintenance.between_batches(stopping)

@@ -25,9 +25,10 @@ class _Running:
 
 
 class BatchTrace:
-    """The traces of batches, each sent to a sink as one span; `clock` returns ns since 1970.
+    """Sends the trace of each batch to a sink, as a span with child spans.
 
-    Not thread-safe: it is called by the thread that runs batches, or by a thread that waits for it.
+    `clock` returns nanoseconds since 1970. Not thread-safe: it is called by the thread that runs
+    batches, or by a thread that waits for that thread.
     """
 
     def __init__(self, sink: SpanSink, clock: Callable[[], int] = time.time_ns) -> None:

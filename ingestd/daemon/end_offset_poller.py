@@ -17,13 +17,13 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The requests to a cluster that lag requires; `OffsetClient` implements them."""
+    """The requests to a Kafka cluster that lag requires; `OffsetClient` implements them."""
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """Return the last stable offsets of topic partitions."""
+        """Return the end offsets of topic partitions: their last stable offsets."""
 
 
 def _connect(source: KafkaSource) -> LagCluster:
@@ -31,10 +31,10 @@ def _connect(source: KafkaSource) -> LagCluster:
 
 
 class EndOffsetPoller:
-    """A thread that polls the end offsets of all sources in turn, every few seconds.
+    """A thread that polls the end offsets of all sources in turn, with a pause of 5 seconds.
 
-    After a failure, a source gets a new client at its next poll. After each poll, `sampled` is
-    called.
+    After a failure, a source gets a new client at its next poll. Each time that all sources have
+    been polled, the thread adds a sample to the history and calls `sampled`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class EndOffsetPoller:
         self._stopping.set()
 
     def poll_all(self) -> None:
-        """Poll every source once, and report its end offsets or its error to the status."""
+        """Poll every source once, and set its end offsets or its error in the status."""
         for name, source in list(self._sources.items()):
             try:
                 ends = self._poll(name, source)

@@ -19,7 +19,7 @@ _STOP_SECONDS = 5.0
 class HeartbeatThread:
     """A thread that renews a heartbeat until `stop`, and calls `reopen` if a command asks for it.
 
-    A store that is not reachable stops neither the thread nor the daemon: one warning is logged.
+    If the store is not reachable, the thread logs one warning, and tries again.
     """
 
     def __init__(self, heartbeat: Heartbeat, reopen: Callable[[], None]) -> None:
@@ -34,12 +34,15 @@ class HeartbeatThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Withdraw the heartbeat; a store that does not respond is waited for 5 seconds."""
+        """Stop renewing and withdraw the heartbeat; wait at most 5 seconds for the store."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
 
     def renew(self) -> None:
-        """Renew the heartbeat, and take a request."""
+        """Renew the heartbeat, and call `reopen` if a command has asked for it.
+
+        If the store is not reachable, log a warning.
+        """
         self._report(self._beat)
 
     def _beat(self) -> None:
@@ -67,9 +70,9 @@ class HeartbeatThread:
 
 @contextmanager
 def heartbeat(settings: PipelineSettings, reopen: Callable[[], None]) -> Iterator[None]:
-    """Keep the heartbeat of this process alive during the block.
+    """Renew the heartbeat of this process during the block, and withdraw it at the end.
 
-    `reopen` is called if a command asks the daemon to open its tables again.
+    `reopen` is called, in another thread, if a command asks the daemon to open its tables again.
     """
     io = open_file_io(settings)
     folder = pipeline_folder(settings.warehouse, settings.name)

@@ -25,7 +25,10 @@ _DIGEST_BYTES = 32
 
 
 def history_path(warehouse: str, pipeline: str, spark: Mapping[str, str]) -> Path:
-    """Return the path of the history of a pipeline, in the folder that Spark uses on this host."""
+    """Return the path of a pipeline's history, in Spark's folder for scratch files on this host.
+
+    `spark` are the configured Spark properties.
+    """
     folder = spark.get("spark.local.dir", tempfile.gettempdir())
     folder = os.environ.get("SPARK_LOCAL_DIRS", folder).split(",")[0]
     digest = hashlib.sha256(f"{warehouse}\n{pipeline}".encode()).hexdigest()
@@ -41,7 +44,10 @@ class HistoryFile:
         self._saved_at = ticks()
 
     def load(self) -> SavedHistory | None:
-        """Return the history of the file, or None if it has none that can be used."""
+        """Return the saved history, or None if the file does not exist or cannot be used.
+
+        Log a warning if the file cannot be used.
+        """
         try:
             content = self._read()
             digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -65,7 +71,7 @@ class HistoryFile:
             return file.read(_MOST_BYTES)
 
     def save_if_due(self, history: Callable[[], SavedHistory]) -> None:
-        """Replace the file if the last save is a minute ago."""
+        """Replace the file if the last save, or the creation of this object, is a minute ago."""
         if self._ticks() - self._saved_at >= _SAVE_SECONDS:
             self.save(history())
 

@@ -40,9 +40,9 @@ class HttpAccess:
             )
 
     def tls(self) -> "Tls | None":
-        """Return the certificate to serve, or None without TLS.
+        """Return the server's certificate, or None if the pages are served without TLS.
 
-        Raises ConfigError for invalid files.
+        Raises ConfigError if a file cannot be read or is invalid.
         """
         if self.certificate is None or self.key is None:
             return None
@@ -57,7 +57,7 @@ class HttpAccess:
 
 
 class Tls:
-    """The server's certificate, which is reloaded when its files change.
+    """The server's certificate, which is reloaded when its files change; thread-safe.
 
     Replaced files are used from the next connection on. While certificate and key do not match, as
     between the replacement of the first and the second file, the previous pair is used.
@@ -70,7 +70,7 @@ class Tls:
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context for a new connection."""
+        """Return the TLS context for a new connection, after reloading replaced files."""
         with self._lock:
             state = self._state()
             if state != self._file_state:
@@ -103,8 +103,8 @@ class Tls:
 class BoundedRequest(io.RawIOBase):
     """The byte stream of a client's request, limited to `most_bytes` and to `seconds` in total.
 
-    The first byte must arrive within `first_seconds`. Reading beyond a limit raises TimeoutError,
-    and the server closes the connection.
+    The first bytes must arrive within `first_seconds`. A read after a limit is reached raises
+    TimeoutError, and the server closes the connection.
     """
 
     def __init__(
@@ -121,7 +121,10 @@ class BoundedRequest(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what io gives
-        """Read received bytes into the buffer, up to the limit; return their number."""
+        """Read received bytes into the buffer, and return their number; 0 at the end of the stream.
+
+        Raises TimeoutError if a limit is reached.
+        """
         end = self._end if self._first_end is None else self._first_end
         seconds = end - time.monotonic()
         if seconds <= 0 or self._left <= 0:
@@ -134,7 +137,7 @@ class BoundedRequest(io.RawIOBase):
 
 
 def _sent(header: str) -> bytes:
-    """Return the token of an Authorization header, with Basic the password; empty without one."""
+    """Return the token of a Bearer header, or the password of a Basic header, otherwise empty."""
     scheme, _, value = header.partition(" ")
     if scheme == "Bearer":
         return value.strip().encode("utf-8", "surrogateescape")

@@ -79,7 +79,10 @@ _WRONG_HOST = HttpResponse(
 
 
 def page(path: str, status: Status, query: str = "") -> HttpResponse:
-    """Return the response to a GET of a path other than `/metrics`, with the text of its query."""
+    """Return the response to a GET of a path other than `/metrics`.
+
+    `query` is the part of the URL after the question mark.
+    """
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
@@ -99,7 +102,10 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
 
 
 def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse:
-    """Return the page of one table of the pipeline; it is read outside of the lock of pages."""
+    """Return the page of one table of the pipeline, or an error if there is no such table.
+
+    It reads the warehouse, so it is called without the lock that other pages are rendered with.
+    """
     document = status.document()
     if name not in document["tables"]:
         message = f"the pipeline has no table '{name}'; /tables lists its tables\n"
@@ -110,14 +116,17 @@ def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse
 
 
 def dead_letters_page(status: Status, tables: DetailsReader, *, with_bytes: bool) -> HttpResponse:
-    """Return the page of dead letters; they are read outside of the lock of pages."""
+    """Return the page of dead letters, with their keys and values if `with_bytes`.
+
+    It reads the warehouse, so it is called without the lock that other pages are rendered with.
+    """
     letters = _or_message(lambda: tables.dead_letters(with_bytes=with_bytes))
     html = page_of_dead_letters(letters, tables.replay_command(), status.document(), _PAGES)
     return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
 
 
 def _or_message(read: Callable[[], _Read]) -> _Read | str:
-    """Return what was read from the warehouse, or why that is not possible."""
+    """Return the result of `read`, or the message of the error that it raises."""
     try:
         return read()
     except IngestdError as error:
@@ -163,12 +172,12 @@ class HttpServer:
         return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
     def start(self) -> None:
-        """Start serving."""
+        """Start to serve the pages."""
         self._thread.start()
         _LOG.info("http_listening", extra={"ctx": {"address": self.address}})
 
     def stop(self) -> None:
-        """Stop serving."""
+        """Stop serving the pages, and close the port."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -186,7 +195,7 @@ class _Server(ThreadingHTTPServer):
         self.on_loopback = _is_loopback(str(self.server_address[0]))
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
-        """Serve a connection, including its TLS handshake, in the thread of the connection."""
+        """Serve a connection; this thread of the connection also runs the TLS handshake."""
         if self.tls is None:
             with self.waiting.counted(request, client_address[0]):
                 super().finish_request(request, client_address)
@@ -319,7 +328,7 @@ class ConnectionLimit:
     def counted(self, connection: socket.socket, address: str) -> Iterator[None]:
         """Count a connection until the block ends or `leave` is called.
 
-        It is shut down if a newer connection replaces it.
+        The connection is shut down if another one replaces it.
         """
         self._enter(connection, address)
         try:

@@ -102,12 +102,12 @@ class Maintenance:
         ]
 
     def start(self) -> None:
-        """Start the threads; a process is started with its first job."""
+        """Start the threads; each starts its process with the first job."""
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Start no more jobs, and release ingest if it is waiting for maintenance."""
+        """Start no more jobs, and let ingest continue if it waits for maintenance."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -119,7 +119,7 @@ class Maintenance:
             thread.join()
 
     def opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Add the tables of a new run; known tables keep their state."""
+        """Add the tables of a new run to the schedule; known tables keep their state."""
         with self._changed:
             now = self._ticks()
             self._backlog.opened(now)
@@ -133,7 +133,7 @@ class Maintenance:
             self._backlog.began()
 
     def run_died(self) -> None:
-        """Note that the query failed; the next run opens the tables again."""
+        """Note that the query failed: maintenance no longer waits for its backlog to end."""
         with self._changed:
             self._backlog.died()
             self._changed.notify_all()
@@ -151,21 +151,24 @@ class Maintenance:
             self._changed.notify_all()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Block ingest while it must wait for maintenance, or until `stopping` is set."""
+        """Wait while ingest must wait for maintenance, but only until `stopping` is set."""
         settings = self._settings
         if settings.mode == "inline":
             self._hold(self._is_triggered, settings.inline_budget, "inline", stopping)
         self._hold(self._is_over_stop, settings.max_throttle, "sorted-runs", stopping)
 
     def finish(self, stopping: threading.Event) -> None:
-        """Wait until all triggered compactions are done, or until `stopping` is set."""
+        """Wait until no compaction is triggered and no job runs, or until `stopping` is set.
+
+        Compactions then start although ingest lags. Failed ones are not waited for.
+        """
         with self._changed:
             self._finishing = True
             self._changed.notify_all()
             self._wait_while(self._is_triggered, self._ticks() + _TO_THE_END, stopping)
 
     def document(self) -> dict[str, Any]:
-        """Return the document on maintenance for /status."""
+        """Return the section `maintenance` of /status."""
         with self._changed:
             sorted_runs, over = (
                 self._scheduler.sorted_run_counts(),
@@ -200,7 +203,7 @@ class Maintenance:
             self._changed.wait(min(left, _TICK_SECONDS))
 
     def _work(self, child: MaintenanceChild) -> None:
-        """Run jobs in one process until `stop`."""
+        """Run jobs in one process until maintenance ends."""
         deaths = 0
         try:
             while (job := self._next()) is not None:
@@ -230,9 +233,10 @@ class Maintenance:
         return None
 
     def _due(self, now: float) -> Due:
-        """Return which compactions may start: all if ingest or `finish` waits for compactions.
+        """Return which compactions may start.
 
-        Otherwise only pressing ones while ingest lags, else those of tables that have rested.
+        All may start if ingest or `finish` waits for compactions. Otherwise, while ingest lags,
+        only pressing ones may start; else also those of tables that were not just compacted.
         """
         if self._finishing or self._settings.mode == "inline":
             return "all"
@@ -257,7 +261,7 @@ class Maintenance:
 
 
 class MaintenanceRecord:
-    """Publishes what maintenance does as metrics, log lines and status; thread-safe."""
+    """Reports what maintenance does in metrics, log and status; thread-safe."""
 
     def __init__(self, mode: str, clock: Callable[[], float] = time.time) -> None:
         self._mode = mode
@@ -269,20 +273,23 @@ class MaintenanceRecord:
         self._waited = 0.0
 
     def sorted_runs(self, table: str, sorted_runs: tuple[int | None, int | None]) -> None:
-        """Record two counts of a table: level-0 files, and sorted runs in its fullest bucket."""
+        """Set the gauges of a table: level-0 files, and most sorted runs in one of its buckets.
+
+        Does nothing if a count is None.
+        """
         level_0, runs = sorted_runs
         if level_0 is not None and runs is not None:
             metrics.record_sorted_runs(table, level_0, runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
-        """Record that ingest begins to wait for maintenance of these tables."""
+        """Record that ingest begins to wait; `tables` are those above their stop trigger."""
         with self._lock:
             self._waiting = cause
         level = logging.WARNING if cause == "sorted-runs" else logging.DEBUG
         _LOG.log(level, "ingest_throttled", extra={"ctx": {"cause": cause, "tables": tables}})
 
     def released(self, cause: str, seconds: float) -> None:
-        """Record that ingest has waited for `seconds`."""
+        """Record that ingest continues after waiting for `seconds`."""
         with self._lock:
             self._waiting = None
             self._waited += seconds
@@ -302,7 +309,11 @@ class MaintenanceRecord:
     def document(
         self, sorted_runs: Mapping[str, tuple[int | None, int | None]], over: Sequence[str]
     ) -> dict[str, Any]:
-        """Return the document for /status, newest jobs first; times are seconds since 1970."""
+        """Return the section for /status: jobs are newest first, times in seconds since 1970.
+
+        `sorted_runs` maps tables to their level-0 files and most sorted runs in a bucket, `over`
+        are the tables above their stop trigger.
+        """
         with self._lock:
             return {
                 "mode": self._mode,

@@ -90,8 +90,8 @@ class Opening:
 class MaintenanceClient:
     """The client of one process, which is started for the first job and again after its exit.
 
-    Only `pid` may be used by several threads. A process that has lowered its priority cannot raise
-    it again, so an urgent job is then run by a new process.
+    Only `pid` may be read by other threads. A process that has lowered its priority cannot raise it
+    again, so an urgent job is then run by a new process.
     """
 
     def __init__(self, opening: Opening) -> None:
@@ -133,7 +133,7 @@ class MaintenanceClient:
         return done
 
     def close(self) -> None:
-        """Stop the process; a job in progress is abandoned."""
+        """Stop the process, which abandons a job in progress; kill it after 3 seconds."""
         if self._process is None:
             return
         if self._connection is not None:
@@ -159,7 +159,10 @@ class MaintenanceClient:
 
     @staticmethod
     def _receive(connection: Connection, stopping: threading.Event, grace: float) -> Any:  # noqa: ANN401  (a pickled object)
-        """Return the next message, or None `grace` seconds after `stopping` was set."""
+        """Return the next message, or None if none arrives until `grace` seconds after `stopping`.
+
+        Raises EOFError or OSError if the process has exited.
+        """
         end: float | None = None
         while not connection.poll(_POLL_SECONDS):
             if stopping.is_set() and end is None:
@@ -185,7 +188,10 @@ class MaintenanceClient:
 
 
 def main(*, low_priority: bool) -> None:
-    """Run the jobs of the daemon, which sends them over the socket at standard input."""
+    """Run jobs that the daemon sends over the socket at standard input, until it sends None.
+
+    `low_priority` is whether the priority of this process has already been lowered.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent by a terminal: the daemon ends this process
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the process group: likewise
     signal.signal(_ABANDON, _abandon)
@@ -197,9 +203,9 @@ def main(*, low_priority: bool) -> None:
 
 
 def serve(connection: Connection, *, low_priority: bool) -> None:
-    """Send the id of this process, then run jobs until None is received.
+    """Send the id of this process, then receive and run jobs until None is received.
 
-    The priority is lowered before the first job that is not urgent.
+    Unless `low_priority`, the priority is lowered before the first job that is not urgent.
     """
     connection.send(os.getpid())
     opening: Opening = connection.recv()
@@ -225,16 +231,16 @@ def serve(connection: Connection, *, low_priority: bool) -> None:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system, which the allocators would retain for later jobs.
+    """Return freed memory to the system; the allocators would retain it for later jobs.
 
-    The system pool is that of the C library, from which all code but Arrow allocates.
+    Arrow's system pool is the allocator of the C library, which all code but Arrow uses.
     """
     for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
         pool.release_unused()
 
 
 def _listen(connection: Connection, requests: Requests) -> None:
-    """Queue requests while a job runs.
+    """Receive requests and queue them, also while a job runs.
 
     The request None also abandons the job in progress. The process exits if the daemon has exited.
     """

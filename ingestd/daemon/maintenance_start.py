@@ -15,22 +15,22 @@ _URGENT = "urgent"
 
 
 def arguments(*, urgent: bool) -> list[str]:
-    """Return the command-line arguments of a process; `urgent` describes its first job."""
+    """Return the command-line arguments of a process; `urgent` is that of its first job."""
     return [_URGENT] if urgent else []
 
 
 def is_low_priority(given: Sequence[str]) -> bool:
-    """Return whether a process with these arguments lowers its priority from the start."""
+    """Return whether a process with these arguments lowers its priority at its start."""
     return _URGENT not in given
 
 
 def lower_priority() -> None:
-    """Lower the priority of this process, which then gets about a tenth of a contended core."""
+    """Lower the priority of this process, to about a tenth of the CPU time of a contended core."""
     os.nice(NICENESS)
 
 
 def main() -> None:
-    """Run the maintenance process."""
+    """Run the maintenance process, with the priority that its arguments state."""
     low_priority = is_low_priority(sys.argv[1:])
     if low_priority:
         lower_priority()

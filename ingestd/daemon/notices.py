@@ -34,7 +34,8 @@ _FEWEST_BYTES = 24
 class CloudEvent:
     """An event; `at` is in seconds since 1970, `data` is its JSON document.
 
-    `source` is the pipeline as a URI reference, `subject` is the table, topic or partition.
+    `source` is the pipeline as a URI reference, `subject` is the table, topic, topic partition or
+    pipeline that the event is about.
     """
 
     id: str
@@ -45,7 +46,7 @@ class CloudEvent:
     data: Mapping[str, Any]
 
     def body(self) -> bytes:
-        """Return the HTTP request body: the event as JSON, in structured mode of CloudEvents."""
+        """Return the HTTP request body: the event as JSON, in CloudEvents' structured mode."""
         document = {
             "specversion": "1.0",
             "id": self.id,
@@ -97,7 +98,10 @@ PIPELINE_STOPPED = "ingestd.pipeline.stopped"
 
 
 class Notices:
-    """Converts what happens to a pipeline to notices; `offer` takes each and must not wait."""
+    """Creates notices of what happens to a pipeline, and passes each to `offer`.
+
+    `offer` must not wait for the receiver. `clock` returns seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -136,19 +140,23 @@ class Notices:
         }
         self._report(TOPIC_SET_ASIDE, f"{topic.source}/{topic.topic}", data)
 
-    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """Report a topic partition that is no longer read."""
+    def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
+        """Send a notice of a topic partition that is no longer read, with the reason.
+
+        `unread` is the offset range that is not read, from its `start` on.
+        """
         data = {
-            "source": left.source,
-            "topic": left.topic,
-            "partition": left.partition,
-            "offset": left.start,
+            "source": unread.source,
+            "topic": unread.topic,
+            "partition": unread.partition,
+            "offset": unread.start,
             "message": redact(message),
         }
-        self._report(PARTITION_SET_ASIDE, f"{left.source}/{left.topic}/{left.partition}", data)
+        subject = f"{unread.source}/{unread.topic}/{unread.partition}"
+        self._report(PARTITION_SET_ASIDE, subject, data)
 
     def pipeline_stopped(self, error: BaseException | None, exit_code: int) -> None:
-        """Report the end of the pipeline, and the error that ended it."""
+        """Send a notice of the end of the pipeline; `error` is None if it ended as requested."""
         message = error.message if isinstance(error, IngestdError) else str(error)
         data = {
             "exit_code": exit_code,

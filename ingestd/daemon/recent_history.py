@@ -46,7 +46,10 @@ class FinishedBatch:
 
 @dataclass(frozen=True, slots=True)
 class SavedHistory:
-    """What the history file keeps over a restart; all lists are oldest first."""
+    """The history that the history file stores for the next process; lists are oldest first.
+
+    `rejected` has each record with the time when its batch finished, in seconds since 1970.
+    """
 
     samples: list[Sample]
     batches: list[FinishedBatch]
@@ -72,9 +75,10 @@ class Recent:
     _sampled: float | None = None
 
     def sample(self, now: float, lag: int | None, freshness: float | None) -> None:
-        """Add a sample of what was read since the last one, unless that is too recent.
+        """Add a sample of what was read since the last one, if that is at least 10 seconds old.
 
-        `lag` is in records, `freshness` is the largest lag of a table in seconds; None if unknown.
+        `now` is in seconds since 1970. `lag` is in records, `freshness` is the largest lag of a
+        table in seconds; None if unknown.
         """
         seconds = 0.0 if self._sampled is None else now - self._sampled
         if self._sampled is None or not 0 <= seconds < SAMPLE_SECONDS:
@@ -84,13 +88,13 @@ class Recent:
             self._records, self._longest, self._sampled = 0, None, now
 
     def saved(self) -> SavedHistory:
-        """Return the part of the history that is saved over a restart."""
+        """Return the part of the history that is saved for the next process."""
         return SavedHistory(
             self.samples.all(), list(self.batches), list(self.failures), list(self.rejected)
         )
 
     def restore(self, saved: SavedHistory, now: float) -> None:
-        """Add the history of an earlier process, and of its failures those of the last day."""
+        """Add the history of an earlier process, without failures older than a day."""
         self.samples.restore(saved.samples, now)
         self.batches.extend(saved.batches)
         self.failures.extend(
@@ -117,12 +121,12 @@ class Recent:
             self.batches.append(batch)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Return the records per second of the last hour, as (time, rate)."""
+        """Return records per second in the last hour, as (seconds since 1970, rate)."""
         samples = self.samples.in_full
         return [(sample.at, sample.rate) for sample in samples if sample.rate is not None]
 
     def lags(self) -> list[tuple[float, float]]:
-        """Return the known lags of the last hour in records, as (time, lag)."""
+        """Return the known lags in records in the last hour, as (seconds since 1970, lag)."""
         samples = self.samples.in_full
         return [(sample.at, float(sample.lag)) for sample in samples if sample.lag is not None]
 
@@ -183,14 +187,17 @@ class SchemaLog:
         self._changes: deque[SchemaChanged] = deque(maxlen=_SCHEMA_CHANGES)
 
     def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
-        """Note the schemas at the start of a run; other writers may have changed known schemas."""
+        """Note the schemas at the start of a run.
+
+        A schema that differs from a known one is a change, which another writer has made.
+        """
         for table, schema in schemas.items():
             if table in self._known:
                 self.committed(table, schema, now)
             self._known[table] = schema
 
     def committed(self, table: str, schema: TableSchema, now: float) -> None:
-        """Note the schema of a commit to a table, which is a change if its id is new."""
+        """Note the schema of a commit to a table, and add a change if its id is new."""
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return
@@ -218,7 +225,10 @@ class SchemaLog:
 
 
 def schema_differences(before: TableSchema, after: TableSchema) -> list[str]:
-    """Return descriptions of what differs between two schemas of a table."""
+    """Return descriptions of the changes of columns between two schemas of a table.
+
+    Without such a change, the only description is "options or comments".
+    """
     return list(_differences(before, after)) or ["options or comments"]
 
 
@@ -240,6 +250,6 @@ def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
 
 
 def type_text(of: DataType) -> str:
-    """Format a type as SQL; of a nested type, only its name."""
+    """Format a type as SQL; a nested type as its name without its fields, such as ROW."""
     text = encode_type(of)
     return text if isinstance(text, str) else of.root

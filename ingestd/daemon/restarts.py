@@ -39,10 +39,10 @@ class RestartBudget:
     def next_wait(self, now: float, *, counts: bool = True) -> float | None:
         """Return the delay in seconds before a restart after a failure, or None to give up.
 
-        `now` is the time of the failure, in seconds on a monotonic clock. A failure that does not
-        count is not limited by the budget, and its delay remains short, because the restarted query
-        waits by itself. The delay is shortened by up to a quarter at random, so that many daemons
-        do not restart at the same time.
+        `now` is the time of the failure, in seconds on a monotonic clock. Without `counts`, the
+        restart is not limited by the budget, and its delay is at most 15 seconds, because the
+        restarted query waits by itself. The delay is shortened by up to a quarter at random, so
+        that many daemons do not restart at the same time.
         """
         while self._restarts and self._restarts[0] <= now - self._policy.window:
             self._restarts.popleft()

@@ -1,4 +1,4 @@
-"""A day of samples of rate, lag and batch time: the last hour in full, the rest by the minute."""
+"""A day of samples of rate, lag and batch time: every one of the last hour, then one per minute."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,10 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
 
 
 def merged(older: Sample, newer: Sample) -> Sample:
-    """Return one sample for two: the sums of what was read, and the largest values."""
+    """Merge two samples: add their records and seconds, and take the larger of the other values.
+
+    The time is that of `newer`.
+    """
     return Sample(
         newer.at,
         older.seconds + newer.seconds,
@@ -64,7 +67,7 @@ def _largest(*values: float | None) -> float | None:
 
 
 def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
-    """Return one sample for each `step` seconds that have samples, oldest first."""
+    """Merge the samples of each interval of `step` seconds; samples and result are oldest first."""
     steps: list[Sample] = []
     for sample in samples:
         if steps and steps[-1].at // step == sample.at // step:
@@ -76,16 +79,16 @@ def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
 
 @dataclass(slots=True)
 class Samples:
-    """Samples of the last hour in which the daemon ran, and of the 23 hours before, oldest first.
+    """All samples of the last hour in which the daemon ran, and one per minute of 23 hours before.
 
-    Not thread-safe.
+    Both are oldest first. Not thread-safe.
     """
 
     in_full: deque[Sample] = field(default_factory=lambda: deque(maxlen=_IN_FULL))
     minutes: deque[Sample] = field(default_factory=lambda: deque(maxlen=_MINUTES))
 
     def add(self, sample: Sample) -> None:
-        """Add the newest sample. The oldest one of the hour is merged into its minute."""
+        """Add the newest sample; if the hour is full, merge its oldest sample into `minutes`."""
         if len(self.in_full) == _IN_FULL:
             old = self.in_full.popleft()
             if self.minutes and self.minutes[-1].at // 60 == old.at // 60:
@@ -95,7 +98,7 @@ class Samples:
         self.in_full.append(sample)
 
     def restore(self, samples: Sequence[Sample], now: float) -> None:
-        """Add the samples of an earlier process, except those of the future of a wrong clock."""
+        """Add the samples of an earlier process, except those after `now`, from a wrong clock."""
         for sample in samples:
             if sample.at <= now:
                 self.add(sample)

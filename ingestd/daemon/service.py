@@ -43,7 +43,7 @@ _FIXED: Mapping[str, str] = {
     "dead_letter_table": "errors.dead-letter-table",
     "spark": "spark",
 }
-"""Settings that need a restart, with their keys; all others take effect on a reload."""
+"""Settings of the pipeline that need a restart, with their keys; its others can be reloaded."""
 _FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry", "notices")
 
 
@@ -70,7 +70,10 @@ def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
 
 
 def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Setting]:
-    """Return the configuration in effect after a reload: settings that need a restart are kept."""
+    """Return the configuration in effect after a reload.
+
+    Settings that need a restart are those of `running`, all others those of `reloaded`.
+    """
     prefixes = [*", ".join(_FIXED.values()).split(", "), *_FIXED_SECTIONS]
     fixed = re.compile(rf"({'|'.join(map(re.escape, prefixes))})(\.|$)")
     kept = [setting for setting in running if fixed.match(setting.key)]
@@ -93,10 +96,10 @@ def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
 
 
 class _Reload:
-    """A function that reloads the file.
+    """A function that reloads the configuration file.
 
-    A call configures logging, and returns the new settings, or None if they are unchanged or
-    invalid.
+    A call configures logging, and returns the new settings of the pipeline, or None if these are
+    unchanged. If the file is invalid, it only logs the reason and returns None.
     """
 
     def __init__(self, path: Path, loaded: LoadedConfig, settings: PipelineSettings) -> None:
@@ -107,7 +110,7 @@ class _Reload:
         self._in_effect = effective_settings(loaded)
 
     def in_effect(self) -> list[Setting]:
-        """Return the configuration in effect without secrets, for the console."""
+        """Return the configuration in effect, without secret values, for the console."""
         return self._in_effect
 
     def __call__(self) -> PipelineSettings | None:
@@ -131,7 +134,7 @@ class _Reload:
 
 
 def _log_waiting(keys: list[str], *, alone: bool) -> None:
-    """Log changed keys that need a restart; `alone` is whether nothing else changed."""
+    """Log that changed keys need a restart; `alone` is whether no other key changed."""
     context: dict[str, object] = {"settings": keys}
     if _FIXED["name"] in keys:
         context["note"] = (
@@ -142,7 +145,7 @@ def _log_waiting(keys: list[str], *, alone: bool) -> None:
 
 
 def page_access(loaded: LoadedConfig) -> HttpAccess:
-    """Return the access settings of the pages; paths are relative to the file's folder."""
+    """Return the access settings of the pages; relative paths refer to the file's folder."""
     http = loaded.config.http
     names = (http.tls_certificate, http.tls_key, http.auth_file)
     return HttpAccess(*(name and str(loaded.folder / name) for name in names))
@@ -163,7 +166,7 @@ def maintenance_settings(config: Config) -> MaintenanceSettings:
 
 @contextmanager
 def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
-    """Yield an open sink for traces of batches, or None if traces are disabled."""
+    """Yield an open sink for traces of batches, or None if traces are disabled; close it then."""
     section = loaded.config.telemetry
     if section.traces == "none":
         yield None
@@ -177,7 +180,11 @@ def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
 
 @contextmanager
 def _notices(loaded: LoadedConfig) -> Iterator[Notices | None]:
-    """Yield the source of notices, or None without a webhook; at the end, send those that wait."""
+    """Yield the sender of notices, or None without a webhook.
+
+    At the end, queued notices are sent for at most 5 seconds. Raises ConfigError for an invalid
+    signing key or file of certificates.
+    """
     section = loaded.config.notices
     if section.url is None:
         yield None
@@ -237,7 +244,7 @@ def _refuse_second_daemon(settings: PipelineSettings) -> None:
 def daemon_settings(
     loaded: LoadedConfig, version: str, spans: SpanSink | None, *, until_latest: bool
 ) -> DaemonSettings:
-    """Return the settings of the daemon from a loaded file."""
+    """Return the settings of the daemon from a loaded file, without notices."""
     restart, lines, http = loaded.config.restart, loaded.config.logging, loaded.config.http
     return DaemonSettings(
         listen=http.listen,

@@ -33,8 +33,8 @@ from ingestd.log import redact
 class BuildInfo:
     """The versions of ingestd and librdkafka, and the implementations in use.
 
-    `decoder` and `kafka_reader` are `native` or `python`: without the native extension messages are
-    decoded and read in Python, with an unknown version of librdkafka they are only read in Python.
+    `decoder` and `kafka_reader` are `native` or `python`. Both are `python` without the native
+    extension; only `kafka_reader` is if the extension does not support the librdkafka in use.
     """
 
     version: str
@@ -73,14 +73,14 @@ NOT_READY: Mapping[NotReady, str] = {
     NotReady.POLL_OVERDUE: "the next poll of the sources is overdue",
     NotReady.NO_BATCH: "no batch has finished yet, and no poll of all sources",
 }
-"""The reasons as sentences for `/readyz`."""
+"""The reasons in words, for `/readyz` and the console."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
     """The newest commit to a table, and the rows and files written since the daemon started.
 
-    `result` is that of the newest batch with rows for the table, or "opened" before the first one.
+    `result` is the `status` of the newest TableCommit to the table, or "opened" before the first.
     `at` is the time of the commit in seconds since 1970, or None if there is no snapshot.
     """
 
@@ -161,7 +161,7 @@ class Status:
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:
-        """Set the names of the sources whose positions and lag are shown."""
+        """Set the names of the sources after a reload; drop the positions and lag of all others."""
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
             self._lag_tracker.keep(self._reachable)
@@ -172,11 +172,11 @@ class Status:
         metrics.record_build(self._build)
 
     def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
-        """Set the function that returns the part of /status on maintenance."""
+        """Set the function that returns the section `maintenance` of /status."""
         self._maintenance = document
 
     def show_configuration(self, configuration: Callable[[], Sequence[Setting]]) -> None:
-        """Set the function that returns the configuration in effect, without secrets."""
+        """Set the function that returns the configuration in effect, without secret values."""
         self._configuration = configuration
 
     def beat(self) -> None:
@@ -201,12 +201,12 @@ class Status:
             return self._executors.is_missing if changed else None
 
     def delayed(self, *, delayed: bool) -> None:
-        """Set whether the next batch is delayed on purpose."""
+        """Set whether the next batch is delayed on purpose, which is not reported as overdue."""
         with self._lock:
             self._watchdog.hold(held=delayed)
 
     def failed(self, error: IngestdError) -> None:
-        """Record a failure of the query in the history."""
+        """Record a failure of the query in the history and the metrics."""
         now = self._clock()
         with self._lock:
             failure = RecentFailure(type(error).__name__, redact(error.message), now)
@@ -220,7 +220,7 @@ class Status:
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
-        """Note the existing tables at the start of a run, and clear the topics set aside."""
+        """Note the existing tables at the start of a run, and clear what was set aside."""
         with self._lock:
             self.set_aside.clear()
             schemas = {name: table.schema for name, table in tables.items()}
@@ -275,7 +275,7 @@ class Status:
             )
 
     def sample(self) -> None:
-        """Add the current rate and lag to the history, and update the gauges of lag."""
+        """Update the gauges of lag, and add the rate and lag to the history if a sample is due."""
         with self._lock:
             self._lag_tracker.publish(self._clock())
             now = self._clock()
@@ -329,9 +329,9 @@ class Status:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the query runs, and has finished a batch, or polled with all sources reachable.
+        """Whether the query runs, and has finished a batch or polled all sources successfully.
 
-        It is false while a poll is overdue or executors are missing.
+        It is false while the next batch or poll is overdue, or executors are missing.
         """
         return self.not_ready is None
 
@@ -381,14 +381,14 @@ class Status:
             }
 
     def console_document(self) -> dict[str, Any]:
-        """Return the document of /status, and what only the console shows."""
+        """Return the document of /status, with configuration, samples and time for the console."""
         with self._lock:
             samples = self._recent.samples.all()
         shown = {"configuration": self._configuration(), "samples": samples, "now": self._clock()}
         return {**self.document(), **shown}
 
     def saved_history(self) -> SavedHistory:
-        """Return the part of the history that is kept over a restart."""
+        """Return the part of the history that is saved for the next process."""
         with self._lock:
             return self._recent.saved()
 
@@ -439,7 +439,7 @@ class SetAsidePage:
         self._topics: dict[str, dict[str, dict[str, Any]]] = {}
 
     def clear(self) -> None:
-        """Remove all topics at the start of a run, which reads them again."""
+        """Remove all topics and partitions, at the start of a run, which reads them again."""
         with self._lock:
             self._topics.clear()
 
@@ -453,18 +453,18 @@ class SetAsidePage:
         with self._lock:
             self._topics.setdefault(topic.source, {})[topic.topic] = shown
 
-    def add_partition(self, left: OffsetRange, message: str) -> None:
-        """Add a topic partition that is no longer read in this run."""
+    def add_partition(self, unread: OffsetRange, message: str) -> None:
+        """Add a topic partition that is no longer read in this run, from `unread.start` on."""
         with self._lock:
-            of_source = self._topics.setdefault(left.source, {})
-            offsets = of_source.get(left.topic, {}).get("offsets", {})
-            of_source[left.topic] = {
+            of_source = self._topics.setdefault(unread.source, {})
+            offsets = of_source.get(unread.topic, {}).get("offsets", {})
+            of_source[unread.topic] = {
                 "looks_like": None,
-                "offsets": {**offsets, str(left.partition): left.start},
+                "offsets": {**offsets, str(unread.partition): unread.start},
                 "message": redact(message),
             }
 
     def document(self, source: str) -> dict[str, Any]:
-        """Return the topics of a source that are set aside, for /status."""
+        """Return what is set aside of a source, by topic, for /status."""
         with self._lock:
             return dict(self._topics.get(source, {}))

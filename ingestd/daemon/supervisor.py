@@ -62,7 +62,7 @@ class SignalRequests:
 def _handled_signals(requests: SignalRequests) -> Iterator[None]:
     """Handle signals in the block: SIGHUP requests a reload, SIGTERM and SIGINT a stop.
 
-    A second SIGTERM or SIGINT exits the process at once.
+    A second SIGTERM or SIGINT, more than half a second later, exits the process at once.
     """
     first: float | None = None
 
@@ -104,30 +104,30 @@ class SupervisedRun(Protocol):
         """
 
     def rests(self) -> bool:
-        """Return whether the query found no new records and waits for its next trigger."""
+        """Return whether the query is idle: no new records, waiting for its next trigger."""
 
     def executors(self) -> int | None:
-        """Return the number of executors of the cluster, or None for a local master."""
+        """Return the number of executors; None for a local master, or if it is unknown."""
 
     def stop(self) -> None:
-        """Finish the batch in progress, then end the query."""
+        """Finish the batch in progress, then end the query; return when it has ended."""
 
 
 Reload = Callable[[], PipelineSettings | None]
-"""Returns the new settings, or None if nothing changes."""
+"""Returns the new settings of the pipeline, or None if they are unchanged."""
 MakeRun = Callable[[PipelineSettings, BatchListener], SupervisedRun]
 
 
 def keep_settings() -> None:
-    """Return None, which keeps the settings: the reload function without a file."""
+    """Return None, which means unchanged settings: the reload function without a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """The settings of the daemon, without those of the pipeline.
 
-    The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
-    error the pages are served for another `linger` seconds. `spans` receives the traces of batches,
+    The daemon is not live while a batch takes more than `batch_timeout` seconds. After the pipeline
+    has failed, the pages are served for another `linger` seconds. `spans` receives the traces,
     `notices` sends events to a webhook, and `configuration` returns the settings in effect,
     which come from `config_file`.
     """
@@ -161,7 +161,7 @@ class DaemonSettings:
 
 
 class Supervisor:
-    """The supervisor of a pipeline, which runs the pipeline until it ends, is stopped, or fails."""
+    """Runs a pipeline until it ends, is stopped, or fails; restarts it after retryable errors."""
 
     def __init__(
         self,
@@ -208,13 +208,16 @@ class Supervisor:
                 return self._give_up(error)
 
     def follow(self, settings: PipelineSettings) -> None:
-        """Finish the batch in progress, then continue with these settings."""
+        """Finish the batch in progress, then start the query again with these settings.
+
+        Returns when the query in progress has ended.
+        """
         self._next = settings
         if self._run is not None:
             self._run.stop()
 
     def reopen(self) -> None:
-        """Finish the batch in progress, then open the tables again and continue."""
+        """Finish the batch in progress, then open the tables again and restart the query."""
         self.follow(self._settings)
 
     def stop(self) -> None:
@@ -314,9 +317,9 @@ def supervise(
 ) -> int:
     """Run the daemon in this process to its end; return the exit code.
 
-    Must be called on the main thread. SIGTERM and SIGINT finish the batch in progress and return 0;
-    a second signal exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
-    address or a file for the HTTP pages cannot be used.
+    Must be called on the main thread. After SIGTERM or SIGINT the daemon finishes the batch in
+    progress and ends; after a second one it exits at once. After SIGHUP, `reload` is called for new
+    settings. Raises ConfigError if the address or a file for the HTTP pages cannot be used.
     """
     requests = SignalRequests()
     build = build_info(daemon.version)

@@ -1,7 +1,7 @@
 """Detect a query that no longer polls, and a Spark cluster without executors.
 
-Other signals miss such a query: a batch that is never planned has no duration, and lag needs new
-records.
+Other checks do not detect such a query: a batch that is never planned has no duration that exceeds
+a limit, and lag grows only with new records.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ingestd import metrics
 
 STUCK_SECONDS = 300.0
-"""Maximum time until the next poll or sign of life.
+"""Maximum time until the next poll, with one source, or until the supervisor's next `beat`.
 
 A poll fails after a minute at most; the start of Spark may take longer.
 """
@@ -20,8 +20,8 @@ PER_SOURCE_SECONDS = 60.0
 class Watchdog:
     """Watches the polls of a query, and reports when the next one is overdue. Not thread-safe.
 
-    `ticks` is a monotonic clock, `clock` returns seconds since 1970. `patience` is an upper limit,
-    in seconds, of the time until the next poll is overdue.
+    `ticks` is a monotonic clock, `clock` returns seconds since 1970. A poll is overdue after a time
+    that grows with the number of `sources`, but after `patience` seconds at the latest.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Watchdog:
         """Whether the query has polled since it was started."""
 
     def started(self) -> None:
-        """Note that the start of a query has begun."""
+        """Note that a query is being started."""
         self._last, self._held, self.has_polled = self._ticks(), False, False
 
     def opened(self) -> None:
@@ -53,7 +53,7 @@ class Watchdog:
         metrics.record_poll(self._clock())
 
     def hold(self, *, held: bool) -> None:
-        """Set whether the next poll is delayed on purpose, which also counts as a poll."""
+        """Set whether the next poll is delayed on purpose; each call also counts as a poll."""
         self._held = held
         self.done()
 
@@ -64,7 +64,7 @@ class Watchdog:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the time since the last poll or sign of life exceeds the maximum."""
+        """Whether `seconds` exceeds the maximum, and the next poll is not delayed on purpose."""
         return not self._held and self.seconds > self._patience
 
 

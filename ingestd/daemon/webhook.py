@@ -1,7 +1,7 @@
-"""Deliver events to a webhook, in order, by a thread of its own.
+"""Deliver events to a webhook, in order, in a separate thread.
 
 An event is sent again until the receiver accepts or refuses it, or the process ends. The queue is
-bounded: new events are dropped while it is full. What was delivered is stored nowhere.
+bounded: new events are dropped while it is full. It is not stored: a new process starts empty.
 """
 
 import logging
@@ -28,18 +28,18 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _REQUEST_SECONDS = 10.0
 _MOST_BYTES = 64 << 10
 _TRIED_AGAIN = frozenset({401, 403, 404, 408, 425, 429})
-"""Client errors that a change of the receiver, or time, may end."""
+"""Client errors that may be temporary, or end when the receiver is reconfigured."""
 
 Outcome = Literal["sent", "refused", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """The address of a receiver, and the key that signs requests, or None.
+    """The URL of a receiver, and the key that signs requests, or None to send them unsigned.
 
     `ca_location` is a file with trusted CA certificates; None uses those of the system.
     `first_wait` is the wait in seconds before an event is sent again; it doubles up to a minute.
-    At most `capacity` events wait.
+    At most `capacity` events are queued.
     """
 
     url: str = field(repr=False)  # may contain a secret
@@ -55,9 +55,9 @@ class WebhookSettings:
 
 
 class Webhook:
-    """A queue of events and the thread that sends them.
+    """A queue of events and the thread that sends them; thread-safe.
 
-    Raises ConfigError for a file of certificates that cannot be used.
+    Creating it raises ConfigError if the file of certificates cannot be used.
     """
 
     def __init__(self, settings: WebhookSettings, clock: Callable[[], float] = time.time) -> None:
@@ -84,7 +84,10 @@ class Webhook:
             _drop(event, "queue-full")
 
     def close(self, seconds: float) -> None:
-        """Send what is queued for at most about `seconds`, drop the rest, and end the thread."""
+        """Send queued events for at most `seconds`, then drop the rest.
+
+        The thread ends after the request in progress.
+        """
         with self._changed:
             self._end = time.monotonic() + seconds
             self._changed.notify()
@@ -113,7 +116,10 @@ class Webhook:
                 metrics.record_notice_sent(event.type)
 
     def _next(self) -> CloudEvent | None:
-        """Wait for an event; return None if there is none and none will follow."""
+        """Wait for an event and return it, without removing it from the queue.
+
+        Return None if the webhook closes and the queue is empty or the time is over.
+        """
         with self._changed:
             while not self._waiting and self._end is None:
                 self._changed.wait()
@@ -121,7 +127,7 @@ class Webhook:
             return None if is_over or not self._waiting else self._waiting[0]
 
     def _pause(self, attempt: int) -> None:
-        """Wait before the next attempt; once the webhook closes, only for the first wait."""
+        """Wait before the next attempt; once the webhook closes, at most for `first_wait`."""
         first = self._settings.first_wait
         seconds = min(first * 2.0 ** min(attempt, 20), _LONGEST_WAIT)
         with self._changed:

@@ -97,8 +97,8 @@ class BatchListener(Protocol):
         """Handle a topic that is set aside for the rest of the run; `message` states the reason."""
         ...
 
-    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """Handle a partition that is not read from `left.start` on, for the rest of the run.
+    def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
+        """Handle a partition that is not read from `unread.start` on, for the rest of the run.
 
         `message` states the reason.
         """

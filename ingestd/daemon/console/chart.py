@@ -1,4 +1,4 @@
-"""Line charts of the console: SVG with labelled axes as text of the page, so that it never scales.
+"""Line charts of the console: SVG lines, with axis labels in HTML, which do not scale with them.
 
 Unknown values are gaps; a value between two gaps is a dot.
 """
@@ -29,9 +29,10 @@ class TimeSpan:
 
 
 def chart(title: str, unit: str, points: Sequence[Point], span: TimeSpan, now: float | None) -> str:
-    """Return an SVG line chart, as an HTML figure.
+    """Return an SVG line chart of the points within `span`, as an HTML figure.
 
-    `points` are (seconds since 1970, value or None), oldest first. `now` is the current value.
+    `points` are (seconds since 1970, value or None), oldest first. `now` is the current value, or
+    None if it is unknown.
     """
     known = [value for _, value in points if value is not None]
     top = axis_top(max(known, default=0.0))
@@ -52,14 +53,20 @@ def chart(title: str, unit: str, points: Sequence[Point], span: TimeSpan, now: f
 
 
 def amount(value: float | None) -> str:
-    """Return a value with two significant digits at least, or a dash if it is unknown."""
+    """Format a value: without decimals if it is an integer or at least 10, or a dash for None.
+
+    Other values are rounded to two significant digits.
+    """
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
 
 
 def axis_top(largest: float) -> float:
-    """Return the largest label of an axis: 1, 2 or 5 times a power of ten, and at least 1."""
+    """Return the top of an axis: the least 1, 2 or 5 times a power of ten that is >= `largest`.
+
+    It is at least 1.
+    """
     if largest <= 1:
         return 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -67,7 +74,7 @@ def axis_top(largest: float) -> float:
 
 
 def _lines(points: Sequence[Point], span: TimeSpan, top: float) -> Iterator[str]:
-    """Yield the commands of the path."""
+    """Yield the SVG path commands of the lines and dots."""
     scale = WIDTH / (span.end - span.start)
     before: float | None = None
     for at, value in points:

@@ -1,4 +1,4 @@
-"""The view of dead letters: counts, and each of the newest with the command that replays it."""
+"""The view of dead letters: their counts by reason, and the newest with their replay commands."""
 
 import shlex
 from typing import Any
@@ -16,9 +16,9 @@ _WITHOUT_BYTES = (
 
 
 def dead_letter_view(letters: StoredDeadLetters | str, replay: str) -> str:
-    """Return the content of the view; `letters` is an error message if they could not be read.
+    """Return the view as HTML; `letters` is an error message if they could not be read.
 
-    `replay` is the begin of the command that replays dead letters.
+    `replay` is the command that replays dead letters, without their selection.
     """
     if isinstance(letters, str):
         return f'<ul class="health"><li class="bad">{text(letters)}</li></ul>'
@@ -47,7 +47,7 @@ def _newest(letters: StoredDeadLetters, replay: str) -> str:
 
 
 def _record(letter: dict[str, Any], replay: str) -> str:
-    """Return the coordinates of a record, which open its key and value and the command."""
+    """Return a record's coordinates; a click on them shows key, value and replay command."""
     coordinates = ("--topic", letter["topic"], "--partition", letter["partition"], "--offset",
                    letter["offset"])  # fmt: skip
     command = f"{replay} {shlex.join(map(str, coordinates))}"

@@ -32,9 +32,9 @@ class Condition:
 
 
 def conditions(status: Document) -> list[Condition]:
-    """Return the conditions that an operator should know, the worst first.
+    """Return the conditions that an operator should know, those of level BAD first.
 
-    If nothing is wrong, the only condition states what the pipeline does.
+    If there are none, the only condition states what the pipeline does.
     """
     found = [*_of_pipeline(status), *_of_sources(status), *_of_maintenance(status)]
     found.sort(key=lambda condition: condition.level is not Level.BAD)
@@ -86,7 +86,7 @@ def _of_maintenance(status: Document) -> Iterator[Condition]:
 
 
 def _doing(status: Document) -> Condition:
-    """Return what the pipeline does while nothing is wrong."""
+    """Return what the pipeline does, as a condition."""
     lag = total_lag(status["sources"])
     if status["state"] == "starting":
         return Condition(Level.WAIT, "The query is starting.")

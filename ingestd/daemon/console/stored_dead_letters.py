@@ -27,9 +27,10 @@ _LISTED = ("timestamp", "topic", "partition", "offset", "table", "stage", "reaso
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetters:
-    """The newest dead letters with `_LISTED` columns, and with `key` and `value` if `has_bytes`.
+    """The newest dead letters, as rows by column name, and counts.
 
-    `counts` has the numbers by topic, stage and reason of the newest `counted` of all `total`.
+    The rows have the columns `key` and `value` only if `has_bytes`. `counts` are the numbers of
+    dead letters by (topic, stage, reason), of the newest `counted` of all `total`.
     """
 
     newest: Sequence[dict[str, Any]]
@@ -40,9 +41,10 @@ class StoredDeadLetters:
 
 
 def read_dead_letters(table: FileStoreTable, *, with_bytes: bool) -> StoredDeadLetters:
-    """Read the newest dead letters of a table; their bytes only from files of moderate size.
+    """Read the newest dead letters of a table.
 
-    Raises StorageError or FormatError if that is not possible.
+    Their keys and values are read if `with_bytes`, and if their files have at most 16 MiB. Raises
+    StorageError or FormatError if the table cannot be read.
     """
     snapshot = latest_snapshot(table.io, table.paths)
     if snapshot is None:
@@ -70,7 +72,7 @@ def read_dead_letters(table: FileStoreTable, *, with_bytes: bool) -> StoredDeadL
 
 
 def _newest(entries: Iterable[ManifestEntry], rows: int) -> Iterator[ManifestEntry]:
-    """Yield the newest files that together have this number of rows."""
+    """Yield files, newest first, until they have at least this number of rows together."""
     for entry in reversed(list(entries)):
         if rows <= 0:
             return

@@ -1,4 +1,4 @@
-"""What the console shows of one table: it is read from the warehouse when the page is requested."""
+"""The details of one table for the console, read from the warehouse when a page is requested."""
 
 import shlex
 import threading
@@ -28,7 +28,10 @@ _MOST_SCHEMAS = 20
 
 @dataclass(frozen=True, slots=True)
 class LevelFiles:
-    """The live data files of one level of all buckets; a table without a key has only level 0."""
+    """The live data files of one level of all buckets; `size` is in bytes.
+
+    A table without a key has only level 0.
+    """
 
     level: int
     files: int
@@ -38,10 +41,10 @@ class LevelFiles:
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
-    """A table: its newest schema, schema changes, snapshots (newest first), and files by level.
+    """A table: its newest schema, newest schema changes and snapshots, and files by level.
 
-    `schema_changes` are the id, the time in seconds since 1970, and a description of each change,
-    newest first.
+    `schema_changes` are (schema id, seconds since 1970, description). They and the snapshots are
+    newest first, at most 20 of each.
     """
 
     schema: TableSchema
@@ -55,10 +58,10 @@ _Read = TypeVar("_Read", TableDetails, StoredDeadLetters)
 
 
 class DetailsReader:
-    """A reader of tables for the console; thread-safe.
+    """Reads tables of the pipeline for the console; thread-safe.
 
-    It reads one table at a time, and keeps what it read for a few seconds. `config` is the path of
-    the pipeline's configuration, for commands.
+    It reads one table at a time, and caches the last one for 10 seconds. `config` is the path of
+    the pipeline's configuration, for the replay command.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class DetailsReader:
 
 
 def read_details(table: FileStoreTable) -> TableDetails:
-    """Read the details of a table. Raises StorageError or FormatError if that is not possible."""
+    """Read the details of a table. Raises StorageError or FormatError if it cannot be read."""
     newest = latest_snapshot(table.io, table.paths)
     snapshots = []
     if newest is not None:

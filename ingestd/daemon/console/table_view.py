@@ -7,7 +7,7 @@ from ingestd.wording import counted
 
 
 def table_view(name: str, details: TableDetails | str) -> str:
-    """Return the content of the view; `details` is an error message if they could not be read."""
+    """Return the view as HTML; `details` is an error message if they could not be read."""
     title = f"<h2>{text(name)}</h2>"
     if isinstance(details, str):
         return f'{title}<ul class="health"><li class="bad">{text(details)}</li></ul>'

@@ -64,7 +64,8 @@ def console_page(
 ) -> bytes | None:
     """Return the HTML page of a view, or None if there is no view with this path.
 
-    `status` is the document of the console. `links` maps other pages to descriptions.
+    `status` is the result of `Status.console_document`. `links` maps the paths of pages outside of
+    the console to their descriptions.
     """
     if path not in _VIEWS:
         return None
@@ -75,16 +76,17 @@ def console_page(
 def page_of_table(
     name: str, details: TableDetails | str, status: Document, links: Mapping[str, str]
 ) -> bytes:
-    """Return the HTML page of a table; `details` is a message if they could not be read."""
+    """Return the HTML page of a table; `details` is an error message if they could not be read."""
     return _page("/tables", name, status, table_view(name, details), links)
 
 
 def page_of_dead_letters(
     letters: StoredDeadLetters | str, replay: str, status: Document, links: Mapping[str, str]
 ) -> bytes:
-    """Return the HTML page of dead letters; `letters` is a message if they could not be read.
+    """Return the HTML page of dead letters.
 
-    `replay` is the begin of the command that replays them.
+    `letters` is an error message if they could not be read. `replay` is the command that replays
+    dead letters, without their selection.
     """
     title, _ = _VIEWS[DEAD_LETTERS]
     return _page(DEAD_LETTERS, title, status, dead_letter_view(letters, replay), links)
@@ -159,7 +161,7 @@ def _overview(status: Document, query: Query) -> str:
 
 
 def _charts(status: Document, query: Query) -> str:
-    """Return the charts of the time that the query asks for, which ends now."""
+    """Return the charts of the most recent time, as long as the query's `span`, or 1 hour."""
     asked = query.get("span", "")
     name = asked if asked in SPANS else "1 h"
     seconds = SPANS[name]
@@ -212,7 +214,7 @@ _SORT: Mapping[str, Callable[[tuple[str, Document]], Any]] = {
 
 
 def _all_tables(status: Document, query: Query) -> str:
-    """Return the tables that match the search, in the order and on the page of the query."""
+    """Return the tables that match the query's search, sorted and paged as the query asks."""
     search, behind = query.get("q", "").lower(), query.get("behind") == "1"
     order = query.get("sort", "name")
     items = [
@@ -340,7 +342,7 @@ def _batches(batches: Iterable[Document]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return names separated by commas, without those after the first few."""
+    """Return the first few names, separated by commas, and the number of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
