@@ -166,6 +166,7 @@ def _field(field: DataField, *, with_ids: bool) -> ArrowField:
 def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
     """Return the Arrow schema of columns; every field has its id as Parquet metadata.
 
+    Raises UnsupportedError for a type without an Arrow equivalent.
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
     return pa.schema([_field(field, with_ids=True) for field in fields])

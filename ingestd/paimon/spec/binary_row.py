@@ -53,10 +53,10 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a type is other than a DECIMAL or timestamp of high precision.
+    """Return whether a type is not a DECIMAL or timestamp of high precision.
 
-    Values of these types are always stored in the variable-length part, where even a null takes
-    space.
+    DECIMALs with a precision above 18 and timestamps with one above 3 are not compact: they are
+    always stored in the variable-length part, where even a null takes space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION
@@ -118,7 +118,10 @@ def encode_row(
 
 
 def serialize_row(types: Sequence[DataType], values: Sequence[object]) -> bytes:
-    """Return the row as stored in manifests: the number of fields (big-endian), then the row."""
+    """Return the row as stored in manifests: the number of fields (big-endian), then the row.
+
+    Raises ValueError if a value does not match its type.
+    """
     return _ARITY.pack(len(types)) + encode_row(types, values)
 
 
@@ -198,7 +201,10 @@ def element_size(t: DataType) -> int:
 
 
 def encode_array(element: DataType, values: Sequence[object]) -> bytes:
-    """Return a BinaryArray: int32 count, null bits in 4-byte words, elements, variable part."""
+    """Return a BinaryArray: int32 count, null bits in 4-byte words, elements, variable part.
+
+    Raises ValueError, TypeError, AttributeError or struct.error if a value does not match the type.
+    """
     header, size = 4 + (len(values) + 31) // 32 * 4, element_size(element)
     buffer = _Buffer((header + size * len(values) + 7) // 8 * 8)
     buffer.put(0, _INT.pack(len(values)))
@@ -226,7 +232,7 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
 
 
 def decode_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...]:
-    """Return the values of a row without arity.
+    """Return the values of a row that is encoded as by `encode_row`.
 
     Raises ValueError or struct.error if it is invalid.
     """

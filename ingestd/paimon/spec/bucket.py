@@ -145,8 +145,9 @@ def assigner_of(
 ) -> npt.NDArray[np.int32]:
     """Return the task, 0 to `channels` - 1, that assigns the dynamic bucket of each key.
 
-    `partition_hash` is the hash of the partition: one for all keys, or an array with one per key.
-    `assigners` is the number of tasks that share the keys of a partition.
+    `partition_hash` is the hash of the partition of all keys, or an array with the hash of the
+    partition of each key. `assigners` is the number of tasks that share the keys of a partition.
+    The result has the shape (keys,).
     """
     start = np.abs(np.asarray(partition_hash, np.int64)) % channels
     own = _remainder(key_hashes, assigners)

@@ -18,7 +18,10 @@ def changelog_producer(schema: TableSchema) -> str:
 
 
 def writes_input(schema: TableSchema) -> bool:
-    """Return whether writers write the changelog (`changelog-producer` = input)."""
+    """Return whether writers write the changelog: `changelog-producer` is `input`.
+
+    The result is False for a table without a primary key.
+    """
     return bool(schema.primary_keys) and changelog_producer(schema) == INPUT
 
 

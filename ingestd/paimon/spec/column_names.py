@@ -56,7 +56,10 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return columns with nested fields that a file format of the table refuses, with reasons."""
+    """Return the reason for each column with a nested field that the table's file formats refuse.
+
+    `types` are the columns with their types, `options` the table options.
+    """
     columns: dict[str, str] = {}
     for name, data_type in types.items():
         problems = (
@@ -77,7 +80,7 @@ def _particular_formats(options: Mapping[str, str]) -> list[str]:
 
 
 def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Return the column names that are invalid for a table with these options, with the reasons."""
+    """Return the reason for each column name that is invalid for a table with these options."""
     formats = _particular_formats(options)
     columns: dict[str, str] = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Compaction options of a table.
+"""Read the options of a table that control its compactions.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction-options
 """
@@ -61,10 +61,10 @@ class CompactionOptions:
 class LookupRules:
     """The purposes for which a compaction looks up the previous row of a key in higher levels.
 
-    `needed`: a compaction looks up rows at all. `vectors`: delete the older row by a deletion
-    vector. `changelog`: write the changelog. `full_changelog`: the changelog contains the changes
-    of the top level. `deduplicates`: write no change if only the `ignored` columns of the row
-    differ.
+    `needed`: a compaction looks up rows at all. `vectors`: it deletes the older row by a deletion
+    vector. `changelog`: it writes the changelog. `full_changelog`: only compactions into the top
+    level write the changelog, by comparison with its older rows. `deduplicates`: no change is
+    written for a row that differs at most in the columns `ignored`.
     """
 
     needed: bool

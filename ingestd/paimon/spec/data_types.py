@@ -65,8 +65,9 @@ class RowKind(IntEnum):
 class DataType:
     """A data type: `root` is its name in Paimon, the other fields are its parameters.
 
-    A missing precision, scale or length is set to the default of the specification (section
-    Schema). Raises ValueError for an invalid combination.
+    `element` is the type of the elements of an ARRAY, MULTISET or VECTOR, `key` and `value` are
+    those of a MAP, `fields` the fields of a ROW. A missing precision, scale or length is set to the
+    default of the specification (section Schema). Raises ValueError for an invalid combination.
     """
 
     root: str
@@ -105,7 +106,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A column, or a field of a ROW; its id remains when it is renamed."""
+    """A column, or a field of a ROW; a rename does not change its id."""
 
     id: int
     name: str
@@ -135,9 +136,10 @@ def _check(t: DataType) -> None:
 
 
 def parse_type(document: str | Mapping[str, Any]) -> DataType:
-    """Parse a data type: text ("DECIMAL(10, 2) NOT NULL") or a JSON object (ARRAY, MAP, ROW).
+    """Parse a data type of a schema file.
 
-    Raises FormatError, naming the type, if it is invalid.
+    `document` is a text such as "DECIMAL(10, 2) NOT NULL", or, for a nested type (ARRAY, MAP,
+    MULTISET, ROW, VECTOR), a JSON object. Raises FormatError, naming the type, if it is invalid.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -221,7 +223,7 @@ def _printed(t: DataType) -> str:
 
 
 def encode_type(t: DataType) -> str | dict[str, Any]:
-    """Return a data type as text or JSON object, as Java writes it.
+    """Return a data type as Java writes it: as a JSON object if it is nested, else as a text.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -240,7 +242,7 @@ def encode_type(t: DataType) -> str | dict[str, Any]:
 
 
 def encode_field(field: DataField) -> dict[str, Any]:
-    """Return a field as JSON object, as Java writes it."""
+    """Return a field as a JSON object, as Java writes it."""
     document: dict[str, Any] = {
         "id": field.id, "name": field.name, "type": encode_type(field.type)
     }  # fmt: skip

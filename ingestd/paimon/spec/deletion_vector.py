@@ -117,9 +117,9 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
 
 
 def _encode_64(positions: Positions) -> bytes:
-    """Encode positions: the number of bitmaps, then one bitmap per value of the upper 32 bits.
+    """Encode positions as the number of bitmaps, then a bitmap per value of the upper 32 bits.
 
-    The values are all from 0 to the highest; as in Java, the bitmap of a value without positions is
+    As in Java, there is a bitmap for each value from 0 to the highest; without positions, it is
     empty.
     """
     count = int(positions[-1] >> 32) + 1 if len(positions) else 0

@@ -18,7 +18,10 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """Append the CRC-32 of a JSON document as whitespace: a blank for 0, a tab for 1."""
+    """Return a JSON document with its CRC-32 appended as a newline and 32 blanks or tabs.
+
+    A blank stands for the bit 0, a tab for 1; the highest bit is first.
+    """
     return document + b"\n" + _blanks(document)
 
 
@@ -34,10 +37,10 @@ def _blanks(document: bytes) -> bytes:
 
 
 def refuse_misspelt(keys: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError for an unknown key that differs in one character from a known, missing one.
+    """Raise ValueError for an unknown key that differs in one character from a missing known key.
 
-    Other unknown keys are ignored, since newer writers may add some. Without this check, a misspelt
-    key and its value would be ignored too.
+    Other unknown keys are accepted, because newer writers may add keys. Without this check, a
+    misspelt key and its value would be ignored, too.
     """
     for key in set(keys) - set(known):
         for name in set(known) - set(keys):

@@ -65,7 +65,7 @@ class NativeColumns(Protocol):
     ) -> Bytes:
         """Return the SHA-2 hashes of texts as lower-case hexadecimal text, one after the other.
 
-        Null texts are hashed, too.
+        `bits` is the length of a hash: 224, 256, 384 or 512. Null texts are hashed, too.
         """
         ...
 

@@ -137,9 +137,9 @@ _MAX_FUNCTIONS = 1024
 
 
 def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
-    """Return a filter of these hashes.
+    """Return a Bloom filter of these hashes.
 
-    It is sized for `items` values and the false-positive rate `fpp`.
+    Its size is chosen for `items` values and the false-positive rate `fpp`, between 0 and 1.
     """
     wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
     size = wanted + 8 - wanted % 8
@@ -151,8 +151,7 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
 
 
 def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
-    """Return a mask of the hashes that a filter may contain.
-
+    """Return a mask of the hashes that a Bloom filter may contain; shape (hashes,).
     Raises FormatError, naming `source`, if it is damaged.
     """
     if len(data) <= _COUNT.size:

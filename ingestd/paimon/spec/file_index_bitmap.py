@@ -151,8 +151,10 @@ def _encode_value(value: _Value, t: DataType) -> bytes:
 class BitmapIndex:
     """A decoded bitmap index.
 
-    `null_place` are offset and length of the rows with null, `blocks` the first value and the
-    position of each block; `body` is the position of the bitmaps.
+    `null_place` is the offset and the length of the bitmap of the rows with null (None: there are
+    none). `blocks` has the first value of each block and its position in `data`. `body` is the
+    position of the bitmaps in `data`; offsets are relative to it, and a negative offset `-1 - row`
+    stands for a single row without a bitmap.
     """
 
     data: bytes
@@ -179,7 +181,10 @@ class BitmapIndex:
             return decode_roaring(self.data, self.source, self.body + offset)[0]
 
     def contains(self, value: _Value | None) -> bool:
-        """Return whether any row has a value (None: null)."""
+        """Return whether any row has a value (None: null).
+
+        Raises FormatError if the index is damaged.
+        """
         with _Damage(self.source):
             if value is None:
                 return self.null_place is not None

@@ -66,7 +66,10 @@ def library_compression(file_format: str, compression: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileStyle:
-    """Format, compression and statistics of the files of one level, or of changelog files."""
+    """Format, compression and statistics of the files of one level, or of changelog files.
+
+    `stats_modes` has the statistics mode of each column by name.
+    """
 
     file_format: str
     file_compression: str
@@ -75,9 +78,11 @@ class FileStyle:
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """The settings of Parquet files; sizes in bytes, None for the writer's default.
+    """The settings of Parquet files; sizes are in bytes.
 
-    `compression` and `zstd_level` replace those of the file's style.
+    None means that the option is not set. `compression` and `zstd_level` take precedence over
+    `file.compression` and `file.compression.zstd-level`. `dictionary` enables or disables
+    dictionaries for all columns.
     """
 
     compression: str | None
@@ -90,7 +95,12 @@ class ParquetSettings:
 
 @dataclass(frozen=True, slots=True)
 class OrcSettings:
-    """The settings of ORC files; sizes in bytes."""
+    """The settings of ORC files; sizes are in bytes.
+
+    `index_stride` is the number of rows between two entries of the row index.
+    `dictionary_threshold` is the largest share of distinct texts with which a column is
+    dictionary-encoded.
+    """
 
     stripe_size: int
     compression_block_size: int
@@ -121,9 +131,9 @@ def orc_settings(options: Options) -> OrcSettings:
 
 
 def _compression_block_size(options: Options) -> int:
-    """Return the compression block size in bytes, rounded and limited to supported sizes.
+    """Return the compression block size in bytes, rounded up to 64 KiB and limited to 8128 KiB.
 
-    With other sizes, writing fails; too large sizes would even crash the process.
+    With other sizes, writing fails; with larger sizes, the process would crash.
     """
     blocks = -(-honoured.ORC_COMPRESS_SIZE.of(options) // _ORC_MEMORY_BLOCK)
     return min(max(blocks, 1), _MOST_ORC_BLOCKS) * _ORC_MEMORY_BLOCK
@@ -157,7 +167,10 @@ def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
 
 
 def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
-    """Return the style of changelog files; `base` provides the defaults."""
+    """Return the style of changelog files; `base` provides the defaults.
+
+    Raises ConfigError for an invalid option value.
+    """
     options = schema.options
     mode = _stats_mode(honoured.CHANGELOG_STATS_MODE, options)
     return FileStyle(
@@ -183,7 +196,8 @@ def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, s
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
     """Return the statistics mode of each column: its own or, if it has none, `default`.
 
-    Of columns after the first `metadata.stats-keep-first-n-columns`, the default is "none".
+    For columns after the first N, where N is `metadata.stats-keep-first-n-columns`, the default is
+    "none".
     """
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
@@ -211,7 +225,10 @@ def _checked_mode(name: str, mode: str) -> str:
 
 
 def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
-    """Raise UnsupportedError, naming option or column, if files of a style cannot hold `fields`."""
+    """Raise UnsupportedError if ingestd cannot write `fields` to files of a style.
+
+    The message names the option or the column.
+    """
     known = COMPRESSIONS.get(style.file_format)
     if known is None:
         raise UnsupportedError(
@@ -244,13 +261,20 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Return the options of a new table, extended so that ORC timestamps depend on no time zone."""
+    """Return the options of a new table, completed by a default if it has ORC files.
+
+    With `orc.timestamp-ltz.legacy.type` = false, timestamps in ORC files do not depend on a time
+    zone. A value that `options` already has is kept.
+    """
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
 
 
 def refuse_zoned_orc(file_format: str, fields: Sequence[DataField], options: Options) -> None:
-    """Raise UnsupportedError, naming the column, if ORC files depend on the writer's time zone."""
+    """Raise UnsupportedError, naming a column whose ORC values depend on the writer's time zone.
+
+    Files of other formats are accepted.
+    """
     if file_format != "orc" or not honoured.ORC_LEGACY_LTZ.of(options):
         return
     for column in fields:

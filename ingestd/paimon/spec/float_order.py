@@ -13,7 +13,10 @@ from ingestd.paimon.spec.arrow import Array, Column
 
 
 def float_codes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return integers in the order of floating-point numbers, shape (n,)."""
+    """Return an integer for each number, shape (n,); the integers have the order of the numbers.
+
+    `values` are float32 or float64; the integers have the same width.
+    """
     whole = np.int32 if values.dtype == np.float32 else np.int64
     nan = values.dtype.type("nan")
     bits: npt.NDArray[Any] = np.where(np.isnan(values), nan, values).view(whole)
@@ -21,9 +24,9 @@ def float_codes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def float_ranks(column: Column) -> Array:
-    """Return a column of integers in the order of a column of floating-point numbers.
+    """Return an integer for each value of a column; the integers have the order of the values.
 
-    Nulls remain null.
+    The column is float32 or float64. Nulls remain null.
     """
     nulls: Any = column.is_null()
     # Arrow converts nulls to NaN.

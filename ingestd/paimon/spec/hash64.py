@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 
 Texts and bytes are hashed by xxHash64 with seed 0, other supported types by a mix function of their
-64-bit form. Columns are numpy arrays of unsigned words, for which overflow is not reported.
+64-bit form. Hashes are computed with numpy arrays, whose integers wrap around on overflow.
 """
 
 from typing import Any
@@ -36,14 +36,16 @@ _WIDE = INTEGER_ROOTS | {"DATE", "TIME"}
 
 
 def is_hashable(t: DataType) -> bool:
-    """Return whether values of a type can be hashed: not booleans, decimals and nested types."""
+    """Return whether values of a type can be hashed.
+
+    Booleans, decimals, VARIANTs and nested types cannot.
+    """
     known = CHARACTER_ROOTS | BINARY_ROOTS | _WIDE | TIMESTAMP_ROOTS | {"FLOAT", "DOUBLE"}
     return t.root in known
 
 
 def hash_values(column: Column, t: DataType) -> Hashes:
-    """Return the 64-bit hash of each non-null value of a column.
-
+    """Return the 64-bit hash of each non-null value of a column, shape (non-null values,).
     Raises ValueError if the type is not hashable (see `is_hashable`).
     """
     if not is_hashable(t):

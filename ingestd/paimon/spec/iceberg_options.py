@@ -1,4 +1,4 @@
-"""Table options of the Iceberg metadata beside a table, each declared once.
+"""Declarations of the table options for Iceberg metadata.
 
 Specification: https://paimon.apache.org/docs/1.4/iceberg/configurations/#configurations
 """

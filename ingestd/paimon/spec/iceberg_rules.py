@@ -23,7 +23,10 @@ class IcebergSettings:
     """The options of a table with Iceberg metadata.
 
     With `in_catalog`, the metadata is in the layout of an Iceberg Hadoop catalog, beside the
-    databases. `codec` is the Avro codec of manifests.
+    databases. `codec` is the Avro codec of manifests; with `legacy_names`, manifest lists have the
+    field names of Iceberg 1.4. At least `compact_min` small manifests are merged if they have the
+    target size together, `compact_max` in any case. With `deletes_old`, older metadata files are
+    deleted, except the newest `previous_versions`.
     """
 
     in_catalog: bool
@@ -59,7 +62,10 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
 
 
 def refuse_iceberg(schema: TableSchema) -> None:
-    """Raise UnsupportedError if the Iceberg metadata that a table requests would be wrong."""
+    """Raise UnsupportedError if a table requests Iceberg metadata that it cannot have.
+
+    Raises ConfigError for an invalid option value.
+    """
     if iceberg_settings(schema.options) is None:
         return
     given = (
@@ -105,7 +111,8 @@ def _refuse_partitions(schema: TableSchema) -> None:
 def refuse_iceberg_change(before: TableSchema, after: TableSchema) -> None:
     """Raise UnsupportedError if a schema change makes the Iceberg metadata of a table impossible.
 
-    A table that another program has created without it being possible may be changed further.
+    A table created by another program, for which Iceberg metadata was impossible before the change,
+    may be changed.
     """
     try:
         refuse_iceberg(before)
@@ -125,7 +132,10 @@ def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
 
 
 def has_iceberg_type(t: DataType) -> bool:
-    """Return whether a type has an equivalent in version 2 of Iceberg; nested types are ignored."""
+    """Return whether version 2 of Iceberg has an equivalent of a type.
+
+    The types nested in an ARRAY, MAP or ROW are not examined.
+    """
     if t.root in TIMESTAMP_ROOTS:
         return t.precision in _PRECISIONS
     return t.root not in _WITHOUT_TYPE

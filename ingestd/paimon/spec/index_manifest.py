@@ -88,7 +88,7 @@ def pack_index_records(records: Sequence[bytes]) -> bytes:
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
     """Return the entries of an index manifest.
 
-    Raises FormatError, naming `source`, if it is damaged.
+    Raises FormatError, naming `source`, if it is damaged, and UnsupportedError if it is not Avro.
     """
     records = decode_records(data, INDEX_MANIFEST_VERSION, source)
     try:

@@ -51,9 +51,10 @@ class KeyFingerprints:
 def key_fingerprints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
 ) -> KeyFingerprints:
-    """Return the fingerprint of each row of key columns; comparable only for equal seeds.
+    """Return the fingerprint of each row of key columns.
 
-    Raises ValueError without columns.
+    Fingerprints are comparable only if they are computed with the same `seeds`. Nested types are
+    not supported. Raises ValueError without columns.
     """
     arrays = [
         column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

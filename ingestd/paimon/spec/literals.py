@@ -32,9 +32,11 @@ _NANOS = 10**9
 def parse_literal(text: str, field: DataField) -> object:
     """Parse a literal as a value of a column, in the Python form that `binary_row` uses.
 
-    Dates and timestamps are ISO 8601 (a time zone is allowed only if the type has one, and is UTC
-    by default), binary values hexadecimal. Raises ConfigError, naming the column, for an invalid
-    literal.
+    Dates, times and timestamps are ISO 8601, binary values hexadecimal. A timestamp may have a time
+    zone only if its type is TIMESTAMP WITH LOCAL TIME ZONE; the default is UTC. Digits of a time
+    below the millisecond are dropped.
+
+    Raises ArgumentError, naming the column, for an invalid literal.
     """
     try:
         return _parse(text.strip() if field.type.root not in CHARACTER_ROOTS else text, field.type)
@@ -117,9 +119,9 @@ def _offset_nanos(zone: str | None) -> int:
 
 
 def timestamp_millis(text: str) -> int:
-    """Parse an ISO timestamp, by default in UTC, and return its milliseconds since 1970.
+    """Parse an ISO 8601 timestamp, by default in UTC, and return its milliseconds since 1970.
 
-    A plain number is a number of milliseconds since 1970. Raises ConfigError for any other text.
+    A plain number is a number of milliseconds since 1970. Raises ArgumentError for any other text.
     """
     if text.isascii() and text.isdigit():
         return int(text)

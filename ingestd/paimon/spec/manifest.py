@@ -32,8 +32,8 @@ class FileKind(IntEnum):
 class ManifestEntry:
     """A data file added to, or deleted from, a bucket.
 
-    `partition` is a serialized row of the partition keys; `total_buckets` the bucket count at the
-    time the file was written, -1 for dynamic and unaware buckets.
+    `partition` is a serialized row of the partition keys. `total_buckets` is the number of buckets
+    at the time the file was written; a number below 1 means that it was not fixed.
     """
 
     kind: FileKind
@@ -79,10 +79,11 @@ class ManifestFileMeta:
 
 
 def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the net effect of entries: ADDs not deleted later, and DELETEs of earlier files.
+    """Return the net effect of entries, which are in commit order.
 
-    Raises FormatError if an ADD follows an ADD or a DELETE of its file that is still in effect:
-    file names are never reused.
+    These are the ADDs whose files are not deleted later, and the DELETEs of files that `entries` do
+    not add. Raises FormatError if an ADD follows an ADD or a DELETE of its file that is still in
+    effect: file names are never reused.
     """
     live: dict[FileIdentifier, ManifestEntry] = {}
     for entry in entries:
@@ -118,7 +119,7 @@ def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
     """Return the entries of a manifest in order.
 
-    Raises FormatError, naming `source`, if it is damaged.
+    Raises FormatError, naming `source`, if it is damaged, and UnsupportedError if it is not Avro.
     """
     records = decode_records(data, MANIFEST_VERSION, source)
     try:
@@ -136,7 +137,7 @@ def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
     """Return the manifests of a manifest list in order.
 
-    Raises FormatError, naming `source`, if it is damaged.
+    Raises FormatError, naming `source`, if it is damaged, and UnsupportedError if it is not Avro.
     """
     records = decode_records(data, MANIFEST_VERSION, source)
     try:

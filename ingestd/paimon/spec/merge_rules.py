@@ -29,9 +29,9 @@ _NULL_COUNTS = frozenset({LAST_VALUE, "first_value", PRIMARY_KEY})
 class FieldFunction:
     """An aggregate function of a column, with its options.
 
-    `delimiter` is for listagg, `distinct` for listagg and collect, `nested_key` and `count_limit`
-    for nested_update, `time_field` for merge_map_with_keytime. With `ignore_retract`, the function
-    ignores retractions.
+    `delimiter` is for listagg, `distinct` for listagg and collect, `nested_key` for nested_update
+    and nested_partial_update, `count_limit` for nested_update, `time_field` for
+    merge_map_with_keytime. With `ignore_retract`, the function ignores retractions.
     """
 
     name: str
@@ -60,11 +60,11 @@ class SequenceGroup:
 class MergeRules:
     """The rules by which the rows of a key are ordered and merged.
 
-    `functions` are by column name: with the engine aggregation for all columns outside the primary
-    key, with partial-update for the columns of sequence groups that have an aggregate function.
-    `newest_level_only`: of the rows above level 0, only the row of the lowest level is merged,
-    because it already includes the others. `merges_single`: a key with a single row is merged too;
-    by default such a row is returned unchanged.
+    `functions` has aggregate functions by column name: with the engine aggregation, those of all
+    columns outside the primary key and of all sequence fields; with partial-update, those that are
+    configured for columns of sequence groups. `newest_level_only`: of the rows above level 0, only
+    the row of the lowest level is merged, because it already includes the others. `merges_single`:
+    a key with a single row is merged, too; by default such a row is returned unchanged.
     """
 
     engine: str = "deduplicate"
@@ -80,7 +80,11 @@ class MergeRules:
     merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns, beyond `columns`, that are required to merge rows of `columns`."""
+        """Return the further columns that a merge needs if only `columns` are read.
+
+        These are the sequence fields, and the sequence columns of the groups that contain one of
+        `columns` or whose deletions delete the whole row.
+        """
         needed = [*self.sequence_fields]
         for group in self.groups:
             if group.removes or set(columns) & {*group.columns, *group.sequence}:
@@ -149,7 +153,11 @@ def columns_of(name: str) -> tuple[str, ...]:
 
 
 def columns_named(options: Options) -> tuple[str, ...]:
-    """Return all columns that merge options and column options name."""
+    """Return the columns that the merge options name, in their values or in their own names.
+
+    These are the options `sequence.field`, `rowkind.field` and `fields.<columns>...`. Each column
+    is returned once.
+    """
     names = [
         *honoured.SEQUENCE_FIELD.of(options),
         *filter(None, [honoured.ROWKIND_FIELD.of(options)]),

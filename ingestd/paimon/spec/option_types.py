@@ -84,9 +84,10 @@ def parse_bool(name: str, value: str) -> bool:
 
 
 def parse_directory(name: str, value: str) -> str:
-    """Parse a relative directory and return it with a trailing slash; empty for none.
+    """Parse a directory, relative to the table, and return it with a trailing slash.
 
-    Raises ConfigError for a directory that leads out of the table.
+    A blank value, which stands for the table's own directory, is returned as "". Raises
+    ConfigError, naming the option, for a directory that leads out of the table.
     """
     directory = value.strip().strip("/")
     if ".." in directory.split("/"):
@@ -95,7 +96,7 @@ def parse_directory(name: str, value: str) -> str:
 
 
 def parse_text(name: str, value: str) -> str:
-    """Return the text of an option unchanged: the parser of options with free text."""
+    """Return the value of an option unchanged, for options whose value is free text."""
     return value
 
 
@@ -136,10 +137,11 @@ class ChangeRule(Enum):
 class TableOption(Generic[T_co]):
     """The declaration of a table option.
 
-    `name` may contain placeholders in angle brackets, each for one or more characters. Values
-    outside `values` (None: all are supported) are refused for the access `refused_from` and all
-    kinds of access after it, of an implemented option with the reason `refusal`. `change` is the
-    rule for a table with snapshots. `aliases` are older names, in lookup order.
+    `name` may contain placeholders in angle brackets, each for one or more characters. `values` are
+    the supported values (None: all); other values are refused for the access `refused_from` and all
+    kinds of access after it. `refusal` is the reason in the message for an implemented option,
+    `note` that for other options. `change` is the rule for a table with snapshots. `aliases` are
+    older names, in lookup order.
     """
 
     name: str
@@ -154,11 +156,10 @@ class TableOption(Generic[T_co]):
     refusal: str = ""
 
     def of(self, options: Options, column: str | None = None) -> T_co:
-        """Return the value in `options`, or the default.
+        """Return the value in `options`, or the default if neither the name nor an alias is set.
 
-        `column` replaces the placeholder in the name.
-
-        Raises ConfigError, naming the option, if the value is invalid.
+        If `column` is given, it replaces the placeholder in the name, and aliases are not
+        considered. Raises ConfigError, naming the option, if the value is invalid.
         """
         names = (self.name, *self.aliases) if column is None else (self.name_for(column),)
         for name in names:

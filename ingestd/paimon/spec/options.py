@@ -65,7 +65,8 @@ class BucketMode(Enum):
 class CoreOptions:
     """The values of table options for readers and writers, with the specification's defaults.
 
-    Sizes are in bytes, times in milliseconds. None is an option without a default that is not set.
+    Sizes are in bytes, times in milliseconds. None means that an option without a default is not
+    set.
     """
 
     bucket: int
@@ -121,7 +122,7 @@ class CoreOptions:
 
     @property
     def file_extension(self) -> str:
-        """The extension of a data file: everything after the first dot of its name."""
+        """The extension of data files, without the dot before it; it ends with the file format."""
         if self.file_suffix_include_compression:
             return f"{self.file_compression}.{self.file_format}"
         return self.file_format
@@ -234,7 +235,7 @@ def refuse_new_options(options: Options) -> None:
     """Validate the options of a new table.
 
     Raises ConfigError for an unknown option, with the most similar declared name, and
-    UnsupportedError for an option that affects writers and is not implemented.
+    UnsupportedError for an option or a value that new tables cannot have.
     """
     refuse_unknown_options(options)
     _refuse_values(options, Access.CREATE)
@@ -325,7 +326,7 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 def refuse_across_partitions(schema: TableSchema) -> None:
     """Raise UnsupportedError for options that do not work with keys across partitions.
 
-    With them, the row in the old partition is not deleted when its key moves to another one.
+    With these options, the old row is not deleted when its key moves to another partition.
     """
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):

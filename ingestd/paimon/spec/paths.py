@@ -52,10 +52,10 @@ def partition_path(
     """Return the directories of a partition, each with a trailing slash ("dt=2024/hr=1/").
 
     Without partition keys, the path is "". `default_name` is the directory name of null and blank
-    values.
+    values. `legacy` is the value of the option `partition.legacy-name`.
 
-    `legacy` is the option `partition.legacy-name`. Raises UnsupportedError, naming the column, for
-    values without a text form.
+    Raises UnsupportedError for a value without a text form, and, unless `legacy`, for a date or
+    timestamp whose year is not between 0 and 9999.
     """
     parts = []
     for key, t, value in zip(keys, types, values, strict=True):
@@ -68,7 +68,7 @@ def partition_path(
 def java_text(name: str, t: DataType, value: object, *, legacy: bool) -> str:
     """Return the text of a non-null value: Java's internal form if `legacy`, else its cast to text.
 
-    Raises UnsupportedError, naming the column, for values without a text form.
+    `name` is the column, for error messages. Raises UnsupportedError as `partition_path` does.
     """
     return _value_text(name, t, value, legacy)
 

@@ -99,7 +99,10 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def conjuncts(predicate: Predicate | None) -> Iterator[Predicate]:
-    """Yield the predicates whose conjunction is `predicate`; none if it is None."""
+    """Yield the predicates whose conjunction is `predicate`; yield nothing if `predicate` is None.
+
+    Nested conjunctions are flattened.
+    """
     if isinstance(predicate, And):
         for operand in predicate.parts:
             yield from conjuncts(operand)
@@ -113,9 +116,10 @@ def all_of(parts: Sequence[Predicate]) -> Predicate | None:
 
 
 def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate | None:
-    """Return the conjuncts of a predicate that refer only to these columns, as one predicate.
+    """Return the conjunction of the conjuncts of a predicate that refer only to these columns.
 
-    It is true for every row for which the whole predicate is true; None is true for every row.
+    The result is true for every row for which `predicate` is true. None means that no such conjunct
+    exists, so that every row is possible.
     """
     return all_of(
         [conjunct for conjunct in conjuncts(predicate) if columns_of(conjunct) <= columns]

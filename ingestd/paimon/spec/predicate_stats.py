@@ -105,7 +105,7 @@ def _compares(operator: str, value: Value, stats: ColumnStats) -> bool:
 def _is_uncertain(operator: str, value: float, stats: ColumnStats) -> bool:
     """Return whether bounds of floating-point numbers prove nothing about a comparison.
 
-    A bound of zero may have either sign. A bound that is NaN may not be a bound in files of ORC.
+    A bound of zero may have either sign. In ORC files, a bound that is NaN may be wrong.
     """
     bounds = (stats.low, stats.high)
     is_nan = any(number != number for number in (value, *bounds))
@@ -133,7 +133,10 @@ def _sure_high(stats: ColumnStats) -> Value | None:
 
 
 def _is_constant(stats: ColumnStats) -> bool:
-    """Return whether all values of a column are equal; if its bounds are truncated, they differ."""
+    """Return whether the bounds of a column prove that all its values are equal.
+
+    The bounds of truncated texts are never equal.
+    """
     return stats.low is not None and stats.high is not None and bool(stats.low == stats.high)
 
 

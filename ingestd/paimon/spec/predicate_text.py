@@ -44,8 +44,8 @@ _Token = tuple[str, str]
 def parse_predicate(text: str, fields: Sequence[DataField]) -> Predicate:
     """Parse a predicate for a table with these columns.
 
-    Raises ConfigError, with the position, for a syntax error or a value that is invalid for its
-    column.
+    Raises ArgumentError for a syntax error or an unknown column, quoting the predicate, and for a
+    value that is invalid for its column, naming the column.
     """
     parser = _Parser(text, {field.name: field for field in fields})
     predicate = parser.disjunction()

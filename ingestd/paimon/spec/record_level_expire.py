@@ -51,9 +51,9 @@ class ExpiredRows:
         return rows.filter(pa.array(~expired)) if bool(expired.any()) else rows
 
     def may_be_among(self, stats: ColumnStats | None) -> bool:
-        """Return whether a file with these statistics of the column has an expired row.
+        """Return whether the smallest time in a file is expired, by the statistics of the column.
 
-        Without statistics, the result is false.
+        Without statistics, the result is False.
         """
         if stats is None or not isinstance(stats.low, int):
             return False

@@ -46,10 +46,9 @@ _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}
 class _Field:
     """A column: its slots and, if its values have a variable length, their sizes and words.
 
-    `read` returns the n-th word of the values in some rows.
-
-    `slot` is the final word, except for rows with `sizes` above 0: there it is the low half, to
-    which the offset is still to be added.
+    `sizes` are the bytes of the values in the variable-length part. `read(n, rows)` returns the
+    n-th word of the values in the given rows (None: all). `slot` is the final word of the slot,
+    except in rows with a size above 0, whose offset is still missing in the high half.
     """
 
     slot: Words
@@ -59,7 +58,10 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class RowWords:
-    """The BinaryRows of one chunk: their lengths in bytes, and their words in order."""
+    """The BinaryRows of several rows: their lengths in bytes, and their words in order.
+
+    The lengths do not include the arity.
+    """
 
     lengths: npt.NDArray[np.int64]
     fields: tuple[_Field, ...]
@@ -110,7 +112,7 @@ def can_make_words(t: DataType) -> bool:
 def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
     """Return the words of the BinaryRows of rows, which are given as columns of equal length.
 
-    Raises ValueError without columns.
+    `can_make_words` must be true for all types. Raises ValueError without columns.
     """
     if not columns or len(columns) != len(types):
         raise ValueError(f"{counted(len(columns), 'column')} for {len(types)} types")

@@ -101,10 +101,12 @@ def new_schema(
     time_millis: int,
     comment: str | None = None,
 ) -> TableSchema:
-    """Return the first schema of a table: field ids from 0 in depth-first order, keys NOT NULL.
+    """Return the first schema of a table, with id 0.
 
-    The keys may be given by the options `primary-key` and `partition` instead. Raises
-    SchemaConflictError for invalid columns and keys, ConfigError for invalid options.
+    Primary key columns become NOT NULL. Field ids are assigned from 0: a column gets its id before
+    its nested fields, a nested field after its own. The keys may be given by the options
+    `primary-key` and `partition` instead of the arguments. Raises SchemaConflictError for invalid
+    columns and keys, ConfigError for invalid options and for keys that are given twice.
     """
     remaining = with_orc_zone(options)
     primary = _keys_from(remaining, "primary-key", primary_keys)

@@ -312,9 +312,10 @@ def replace_column(fields: Fields, column: DataField) -> Fields:
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Apply a function to the list of fields in which a path ends; return the changed fields.
+    """Return `fields` with `change` applied to the list of fields in which the path ends.
 
-    Raises SchemaConflictError if the path does not exist.
+    Raises SchemaConflictError if the path does not exist, except for its last name, which `change`
+    may look up or add.
     """
     if len(path) == 1:
         return change(fields)
@@ -331,8 +332,7 @@ def change_siblings(
 def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
-    """Apply a function to the type of the column at a path; return the changed fields.
-
+    """Return `fields` with `change` applied to the type of the column at a path.
     Raises SchemaConflictError if the path does not exist.
     """
     field = find_column(fields, path[0])
@@ -377,7 +377,7 @@ _NAMING = (
 )
 """Options whose value is a column or a list of columns."""
 _INDEXED = re.compile(r"file-index\.[^.]+\.columns")
-"""Options whose value is a list of columns that may lose one."""
+"""Options whose value is a list of columns; a column that is dropped is removed from it."""
 _OF_COLUMN = re.compile(r"(fields|file-index\.[^.]+)\.(.+)\.([^.]+)")
 """Options of a column, or of a list of columns: prefix, names, which may contain dots, setting."""
 
@@ -458,7 +458,7 @@ def _replace_name(names: str, old: str, new: str) -> str:
 
 
 def without_indexes(options: Options, name: str) -> dict[str, str]:
-    """Return the options without the file indexes of a column, which is dropped."""
+    """Return the options without the file indexes of a column that is dropped."""
     kept = {}
     for key, value in options.items():
         setting = _OF_COLUMN.fullmatch(key)

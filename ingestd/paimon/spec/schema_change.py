@@ -37,7 +37,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """The addition of a nullable column, by default at the end."""
+    """The addition of a nullable column.
+
+    Without `move`, the column is added at the end, or before the partition columns if the option
+    `add-column-before-partition` is set.
+    """
 
     name: ColumnPath
     type: DataType

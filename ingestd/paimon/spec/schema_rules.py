@@ -17,7 +17,7 @@ def check_schema(
     partition_keys: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    """Raise SchemaConflictError for invalid columns or keys, ConfigError for bucket options.
+    """Raise SchemaConflictError for invalid columns or keys, ConfigError for bad bucket options.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """

@@ -40,7 +40,7 @@ def collect_stats(
 
     `mode` returns none, counts, truncate(n) or full for a column name. With `dense`, columns of
     mode none are omitted. The names are None if the statistics include all `fields`. Binary and
-    nested columns have null counts only.
+    nested columns, and columns with NaN, have null counts only.
     """
     modes = {field.name: mode(field.name) for field in fields}
     kept = [field for field in fields if not dense or modes[field.name] != "none"]

@@ -443,6 +443,9 @@ def refuse_unknown_options(names: Iterable[str]) -> None:
 
 
 def nearest_option(name: str) -> str:
-    """Return the end of a message about an unknown option: the most similar name, or ""."""
+    """Return the end of a message about an unknown option, with the most similar name.
+
+    The result is "" if no name is similar.
+    """
     close = difflib.get_close_matches(name, _BY_NAME, n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

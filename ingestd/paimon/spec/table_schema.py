@@ -66,7 +66,10 @@ class TableSchema:
 
 
 def reassign_ids(t: DataType, ids: Iterator[int]) -> DataType:
-    """Return the type with new ids for all its ROW fields, children before parents as in Java."""
+    """Return a type with new ids for all its ROW fields, taken from `ids`.
+
+    As in Java, a field takes its id after the fields nested in it.
+    """
     fields = tuple(
         replace(inner, type=reassign_ids(inner.type, ids), id=next(ids)) for inner in t.fields
     )

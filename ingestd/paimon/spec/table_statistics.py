@@ -17,9 +17,10 @@ _JSON_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
-    """Statistics of one column, None where unknown; `min` and `max` are texts.
+    """Statistics of one column; None means unknown. `min` and `max` are texts.
 
-    The lengths are those of non-null values, in characters or bytes, or the size of the type.
+    `avg_len` and `max_len` are the lengths of non-null values: characters of texts, bytes of binary
+    values, else the size of the type.
     """
 
     name: str

@@ -50,8 +50,8 @@ _IMPLICIT: Mapping[str, frozenset[str]] = {
 def can_cast(old: DataType, new: DataType, *, explicit: bool = True) -> bool:
     """Return whether a column of type `old` may change to `new`; existing files keep the old type.
 
-    Without `explicit`, only the casts that SQL performs implicitly are allowed. Nullability is
-    ignored.
+    Without `explicit`, only the casts that SQL performs implicitly are allowed. The nullability of
+    the column is ignored, that of nested types is not.
     """
     if old.as_nullable() == new.as_nullable():
         return True
