@@ -186,7 +186,7 @@ newest: setup ## unit, property and compat with the newest packages, without the
 	  tests/unit tests/property $(COMPAT)
 
 .PHONY: newcomer
-newcomer: require ## run every command of the README in a new clone, except the tests
+newcomer: require ## run every command of the README, and the tutorial, in a new clone
 	@rm -rf build/newcomer
 	@python=$$(.ci/interpreter) && $$python -m tests.support.newcomer build/newcomer
 

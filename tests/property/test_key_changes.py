@@ -273,6 +273,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.timeout(7200 if "INGESTD_LONG" in os.environ else 900)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @settings(
     max_examples=400 if "INGESTD_LONG" in os.environ else 12,

@@ -2,7 +2,7 @@
 
 `python -m tests.support.newcomer FOLDER [--source REPOSITORY]` needs nothing but Python, git, Java
 and make; everything else is what the README makes. Outputs are compared, in shape, with those that
-the README shows. `make test` is left out: it is what CI runs.
+the README shows. `make test` is left out: it is what CI runs. Then the tutorial is played.
 """
 
 import argparse
@@ -141,6 +141,11 @@ def look_first(folder: Path, source: str) -> tuple[Path, str]:
     return clone, page
 
 
+def tutorial(clone: Path) -> None:
+    """The tutorial, with a PostgreSQL, a Debezium and a broker of this machine."""
+    Shell(clone, clone).run("python -m pytest -q tests/live/test_tutorial.py")
+
+
 def own_pipeline(folder: Path, clone: Path, page: str) -> None:
     """The README's first pipeline with orders of one's own, then all ways of reading them."""
     own = folder / "own"
@@ -264,11 +269,13 @@ def main(words: Sequence[str] | None = None) -> int:
         print("git is not found", file=sys.stderr)
         return 2
     try:
-        own_pipeline(folder, *look_first(folder, chosen.source))
+        clone, page = look_first(folder, chosen.source)
+        own_pipeline(folder, clone, page)
+        tutorial(clone)
     except Disappointed as error:
         print(error, file=sys.stderr)
         return 1
-    print("the README keeps what it promises")
+    print("the README and the tutorial keep what they promise")
     return 0
 
 
