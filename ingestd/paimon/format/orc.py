@@ -8,6 +8,7 @@ refused: checking the bounds of each run of scales is sufficient, so runs are no
 """
 
 import contextlib
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ _FAST_ZSTD_LEVEL = 1
 """Compression levels above this select the library's strategy for size; it has only two strategies.
 """
 _OUT_OF_RANGE = "out of range for nanosecond"
-_BROKEN = (IndexError, KeyError, MemoryError, ValueError)
+_BROKEN = (IndexError, KeyError, MemoryError, ValueError, zlib.error)
 """Exceptions for damaged bytes; invalid lengths and strings cause more kinds than in other formats.
 """
 MOST_COLUMNS = 2000

@@ -120,6 +120,24 @@ def test_damaged_file_is_a_format_error_that_names_it(cut: int) -> None:
         read_file(io, broken, None)
 
 
+def test_damage_of_a_footer_compressed_with_zlib_is_a_format_error() -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "STRING")], **{"file.compression": "zlib"})
+    rows = rows_table(table.schema, [{"a": f"{n}"} for n in range(99)])
+    write_file(io, PATH, rows, table.options)
+    good = io.read_bytes(PATH)
+    damaged = 0
+    for position in range(len(good) - 100, len(good)):
+        broken = bytearray(good)
+        broken[position] ^= 0xFF
+        io.overwrite(f"{PATH}.broken", bytes(broken))
+        try:
+            read_file(io, f"{PATH}.broken", None)
+        except (FormatError, UnsupportedError):
+            damaged += 1
+    assert damaged
+
+
 @pytest.mark.parametrize(
     ("unit", "value"), [("ms", 253_402_300_800_000), ("us", -11_676_096_000_000_000)]
 )
