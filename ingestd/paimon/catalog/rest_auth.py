@@ -38,7 +38,10 @@ class BearerToken:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def renew(self) -> bool:
-        """Read the token file again after a rejection; return whether the token has changed."""
+        """Read the token file again after a rejection; return whether the token has changed.
+
+        Without a token file, the result is False. Raises ConfigError if the file cannot be read.
+        """
         if self.path is None:
             return False
         before, self._read_at = self._token, -1
@@ -53,6 +56,8 @@ class BearerToken:
                 self._read_at = changed_at
         except OSError as error:
             raise ConfigError(f"token file {path} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"token file {path} is not a text in UTF-8") from error
         if not self._token:
             raise ConfigError(f"token file {path} is empty")
         add_secrets([self._token])

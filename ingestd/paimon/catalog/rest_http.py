@@ -75,9 +75,10 @@ class RestClient:
     """Client of one server of a REST catalog.
 
     Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
-    401, 403), UnsupportedError for a missing function (501), StorageError for everything that may
-    be temporary, including no response. A request is repeated if the server is busy (429, 503), and
-    if it did not respond, unless the request may have changed something.
+    401, 403) and a redirect (3xx), UnsupportedError for a missing function (405, 406, 501),
+    StorageError for all others, and without a valid response. A request is repeated if the server
+    is busy (429, 503), and if it did not respond; but then a POST only if it did not reach the
+    server.
     """
 
     uri: str
@@ -99,14 +100,16 @@ class RestClient:
     def delete(self, path: str) -> RestResponse:
         """Send a DELETE request and return the response.
 
-        A resource that is missing at a retry counts as deleted, by the first attempt.
+        If an attempt without a response was followed by the response 404, the resource counts as
+        deleted.
         """
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
         """Yield all names of a listing, page by page; `member` is their list in the response.
 
-        Raises NotFoundError, and StorageError for a listing that is invalid or has too many pages.
+        Raises NotFoundError if the resource does not exist, StorageError if the listing is invalid
+        or has too many pages.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
@@ -197,7 +200,7 @@ class RestClient:
 
 
 class NotFoundError(ConfigError):
-    """The resource to list does not exist."""
+    """The catalog does not have the resource whose members are listed."""
 
 
 class _NotSentError(StorageError):
@@ -209,8 +212,13 @@ def base_uri(text: str) -> str:
     uri = text.strip()
     if "://" not in uri:
         uri = f"http://{uri}"
-    parts = urllib.parse.urlsplit(uri)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+    try:
+        parts = urllib.parse.urlsplit(uri)
+        is_server = parts.hostname and not parts.username and parts.port != 0
+        is_address = is_server and parts.scheme in ("http", "https")
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise ConfigError("catalog option 'uri' is not an address; write https://host:port")
     return uri.rstrip("/")
 

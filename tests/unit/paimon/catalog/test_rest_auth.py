@@ -40,6 +40,9 @@ def test_a_file_without_a_token_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text(" ")
     with pytest.raises(ConfigError, match="empty is empty"):
         bearer_token({"token-file": str(tmp_path / "empty")}).headers()
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="binary is not a text"):
+        bearer_token({"token-file": str(tmp_path / "binary")}).headers()
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,10 @@ def test_addresses_end_without_a_slash(text: str, uri: str) -> None:
     assert base_uri(text) == uri
 
 
-@pytest.mark.parametrize("text", ["ftp://host", "file:///etc/passwd", "http://", "http://u:p@h"])
+@pytest.mark.parametrize(
+    "text",
+    ["ftp://host", "file:///etc/passwd", "http://", "http://u:p@h", "http://[::1", "http://h:port"],
+)
 def test_what_is_no_address_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(ConfigError, match="not an address") as caught:
         base_uri(text)
