@@ -59,7 +59,10 @@ class Identifier:
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
-        """Parse `database.table`; the table may contain further dots."""
+        """Parse `database.table`; the name of the table may contain further dots.
+
+        Raises ConfigError if the database is missing or a name is not allowed.
+        """
         database, dot, table = text.partition(".")
         if not dot:
             raise ConfigError(f"table name '{text}' has no database; write database.table")
@@ -81,7 +84,10 @@ class Catalog(Protocol):
         ...
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database. Raises TableNotFoundError."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         ...
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
@@ -93,7 +99,10 @@ class Catalog(Protocol):
         ...
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        """Return the names of the tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
@@ -103,7 +112,8 @@ class Catalog(Protocol):
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
 
-        Raises TableNotFoundError, which suggests the most similar name.
+        Raises TableNotFoundError, which suggests the most similar name, if the table does not
+        exist.
         """
         ...
 
@@ -112,9 +122,8 @@ class Catalog(Protocol):
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist.
 
-        If several processes create the table, one of them succeeds. The others raise
-        TableExistsError or, with `ignore_if_exists`, return the existing table, which may have
-        another schema.
+        If the table exists, or another process creates it at the same time, raises TableExistsError
+        or, with `ignore_if_exists`, returns the existing table, which may have another schema.
         """
         ...
 
@@ -123,19 +132,24 @@ class Catalog(Protocol):
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes, no schema is published. `now_ms` is the time of the new schema. Raises
-        TableNotFoundError, and SchemaConflictError if the table does not allow the changes.
+        Without changes, no schema is published. `now_ms` is the time of the new schema, in
+        milliseconds since 1970. Raises TableNotFoundError if the table does not exist, and
+        SchemaConflictError if it does not allow the changes.
         """
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError if it does not exist."""
+        """Delete a table with all its files.
+
+        Raises TableNotFoundError if it does not exist.
+        """
         ...
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
+        in use.
         """
         ...
 
@@ -147,7 +161,12 @@ class _Metastore(Protocol):
 def load_catalog(
     metastore: str, warehouse: str, options: Mapping[str, str] | None = None
 ) -> Catalog:
-    """Return the catalog of a warehouse. Raises ConfigError for an unknown metastore or option."""
+    """Return the catalog of a warehouse.
+
+    `metastore` is a name in `METASTORES`; `options` are those of the metastore and of the store.
+    Raises ConfigError for an unknown metastore or option, and the errors of the metastore's
+    `open_catalog`.
+    """
     module = METASTORES.get(metastore)
     if module is None:
         known = ", ".join(sorted(METASTORES))
@@ -204,7 +223,7 @@ def check_empty(database: str, tables: Sequence[str], *, cascade: bool) -> None:
 
 
 def check_name(kind: Literal["database", "table"], name: str) -> None:
-    """Raise ConfigError if a name of a database or table is invalid for any reader."""
+    """Raise ConfigError if some reader does not support a database or table of this name."""
     reserved, reason = _RESERVED[kind]
     if not name or name != name.strip():
         problem = "is empty, or begins or ends with a blank"

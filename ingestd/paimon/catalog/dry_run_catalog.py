@@ -55,7 +55,10 @@ class DryRunCatalog:
             self._databases[name] = dict(properties or {})
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database. Raises TableNotFoundError."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         self._check_database(name)
         simulated = self._databases.get(name)
         return self.base.database_properties(name) if simulated is None else simulated
@@ -70,7 +73,10 @@ class DryRunCatalog:
         self._databases[name] = None
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        """Return the names of the tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         self._check_database(database)
         names = {table.table for table in self._tables if table.database == database}
         if database not in self._databases:

@@ -77,7 +77,10 @@ class FilesystemCatalog:
         self.io.make_directory(self._database_path(name))
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return no properties. Raises TableNotFoundError."""
+        """Return no properties, because this catalog keeps none.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         self._check_database(name)
         return {}
 
@@ -94,7 +97,10 @@ class FilesystemCatalog:
         self.io.delete_tree(self._database_path(name))
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        """Return the names of the tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         path = self._database_path(database)
         names = self.io.list_names(path)
         if not names:
@@ -108,8 +114,9 @@ class FilesystemCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
 
-        Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
-        has snapshots but no schema; StorageError if the schema is only missing from a listing.
+        Raises TableNotFoundError, which suggests the most similar name, if the table does not
+        exist; FormatError if it has snapshots but no schema; StorageError if its schema exists, but
+        is missing from a listing.
         """
         table = self._directory(identifier).open_table()
         if table is None:
@@ -160,14 +167,16 @@ class FilesystemCatalog:
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table with all its files.
 
-        Raises TableNotFoundError if it does not exist.
+        Raises TableNotFoundError if it does not exist, UnsupportedError if it has files outside its
+        directory.
         """
         self._directory(identifier).delete_table(self.get_table(identifier))
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
+        if the new name is in use.
         """
         table = self.get_table(source)
         check_case([target.database, target.table], case_sensitive=self.case_sensitive)

@@ -74,10 +74,11 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "HiveCatalog":
 
 @dataclass(frozen=True)
 class HiveCatalog:
-    """A catalog with its names in a metastore.
+    """A catalog that keeps the names of databases and tables in a Hive Metastore.
 
-    `warehouse` contains the databases that this catalog creates, and `store` are the options of the
-    store. New names must not have capitals, because Hive converts names to lower case.
+    `warehouse` is the directory of the databases that this catalog creates; `store` has the options
+    of the store that contains the files. New names must not have capitals, because Hive converts
+    names to lower case.
     """
 
     warehouse: str
@@ -113,7 +114,10 @@ class HiveCatalog:
             return  # another process was first
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database. Raises TableNotFoundError."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         return properties_of_database(self._database(name))
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
@@ -138,7 +142,10 @@ class HiveCatalog:
             directory.io.delete_tree(path)
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of Paimon, sorted. Raises TableNotFoundError."""
+        """Return the names of the Paimon tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         self._database(database)
         with self.options.metastore.session() as session:
             names: Items = session.call("get_all_tables", text(database))
@@ -240,7 +247,8 @@ class HiveCatalog:
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table, with all its files unless it is external.
 
-        Raises TableNotFoundError if it does not exist.
+        Raises TableNotFoundError if it does not exist, UnsupportedError if it has files outside its
+        directory.
         """
         stored = self._paimon_table(identifier)
         if not stored.is_external:
@@ -259,9 +267,10 @@ class HiveCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        The metastore moves the directory, unless the table is external or the metastore does not
-        know its location. An interrupted call can be repeated. Raises TableNotFoundError if the
-        table does not exist, TableExistsError if the new name is in use.
+        The metastore moves the directory of a managed table; with `location-in-properties`, this
+        catalog does. An external table keeps its directory. An interrupted call can be repeated.
+        Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
+        if the new name is in use.
         """
         stored = self._paimon_table(source)
         old, renamed = self._table_directory(source, stored), stored.renamed(target)

@@ -122,9 +122,9 @@ class Metastore:
 
     @contextmanager
     def session(self) -> Iterator[MetastoreSession]:
-        """Connect to the first server that accepts a connection.
+        """Connect to the first server that accepts a connection, and close it after the block.
 
-        Raises StorageError if no server does.
+        Raises StorageError if no server accepts a connection.
         """
         address, connection = self._connected()
         with closing(connection), connection.makefile("rb") as stream:

@@ -1,4 +1,4 @@
-"""The lock of Hive catalogs: an exclusive lock of the table in the metastore.
+"""The lock of Hive catalogs: an exclusive lock in the metastore, for each branch of a table.
 
 The metastore deletes the locks of processes that have ended, after its `hive.txn.timeout`.
 """
@@ -24,7 +24,7 @@ _ACQUIRED, _WAITING = 1, 2
 
 @dataclass(frozen=True)
 class HiveLock:
-    """The lock of one table in a Hive Metastore; `sleep` takes seconds."""
+    """The locks of the branches of one table in a Hive Metastore; `sleep` takes seconds."""
 
     metastore: Metastore
     identifier: Identifier
@@ -33,10 +33,10 @@ class HiveLock:
 
     @contextmanager
     def held(self, branch: str) -> Iterator[None]:
-        """Hold the lock for the duration of the block; it excludes writers of all branches.
+        """Hold the lock of a branch for the duration of the block.
 
-        Raises CommitConflictError if others hold it for too long, StorageError if the metastore
-        does not respond.
+        Raises CommitConflictError if other writers hold it for longer than the timeout,
+        StorageError if the metastore does not respond.
         """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         name = f"{self.identifier.table}{suffix}"

@@ -49,10 +49,11 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 @dataclass(frozen=True)
 class HiveOptions:
-    """The options of a Hive catalog. `lock` is None if the catalog does not lock.
+    """The options of a Hive catalog.
 
-    `external` is whether new tables are external; with `location_in_properties` locations are
-    stored as properties, so that the metastore needs no access to the store.
+    With `location_in_properties`, locations are stored as properties, so that the metastore needs
+    no access to the store. With `external`, new tables are external. With `sync_properties`, the
+    metastore has a copy of all table options. `lock` is None if the catalog does not lock.
     """
 
     metastore: Metastore
@@ -98,9 +99,10 @@ def hive_options(warehouse: str, options: Mapping[str, str]) -> HiveOptions:
 
 
 def metastore_of(options: Mapping[str, str]) -> Metastore:
-    """Return the metastore of `uri`, or of the hive-site.xml in `hive-conf-dir`.
+    """Return the metastore of the option `uri`, or of the hive-site.xml in `hive-conf-dir`.
 
-    Raises ConfigError if neither names it, and the errors of `hive_options`.
+    Raises ConfigError if the options contain no address of a metastore, or an invalid one, and
+    UnsupportedError for an authentication or a protocol that is not supported.
     """
     return Metastore(_addresses(_settings(options)), _user())
 

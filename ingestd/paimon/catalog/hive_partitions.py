@@ -16,8 +16,9 @@ _PARTITIONS_AT_ONCE = 1000
 class HivePartitions:
     """The partitions of a table as a Hive Metastore lists them.
 
-    `keys` are the partition columns, `directory` is that of the partitions. Partitions that exist
-    already are added without effect.
+    `keys` are the partition columns, `directory` is the directory of the table. With
+    `in_properties`, the locations of partitions are stored as properties. Adding a partition that
+    exists has no effect.
     """
 
     metastore: Metastore
@@ -31,14 +32,14 @@ class HivePartitions:
 
     @property
     def is_new(self) -> bool:
-        """Whether this process has not listed any partition yet."""
+        """Whether this object has not added any partition to the metastore yet."""
         return not self._known
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
-        """Add partitions of a snapshot to the metastore, and remove those that it emptied.
+        """Add and remove partitions in the metastore; each is a tuple of values in key order.
 
-        Raises StorageError if the metastore does not respond: the change is then made with the
-        next.
+        Partitions that this object has added before are not added again. Raises StorageError if the
+        metastore does not respond; the next call then repeats the changes.
         """
         self._pending.update({values: True for values in added if values not in self._known})
         self._pending.update(dict.fromkeys(removed, False))

@@ -109,43 +109,53 @@ class HiveTable:
 
     @property
     def is_paimon(self) -> bool:
-        """Whether it is a table of Paimon, which its formats state."""
+        """Whether the table is a Paimon table, according to its input and output formats."""
         storage = _struct(self.fields, _Table.STORAGE)
         formats = _text(storage, _Storage.INPUT_FORMAT), _text(storage, _Storage.OUTPUT_FORMAT)
         return formats == (_INPUT_FORMAT, _OUTPUT_FORMAT)
 
     @property
     def is_external(self) -> bool:
-        """Whether its files are kept when it is dropped.
+        """Whether the files of the table are kept when the table is dropped.
 
-        A metastore of Hive 4 makes managed tables external, and marks them.
+        A metastore of Hive 4 stores managed tables as external tables with a mark; the result for
+        these is False.
         """
         marked = self._parameters.get("TRANSLATED_TO_EXTERNAL", "").upper() == "TRUE"
         return _text(self.fields, _Table.TYPE) == _EXTERNAL and not marked
 
     def location(self, *, in_properties: bool) -> str:
-        """Return the directory of its files; `in_properties` is the option of the catalog."""
+        """Return the directory of the table.
+
+        `in_properties` is the value of the catalog option `location-in-properties`.
+        """
         stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
         return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
 
     @property
     def is_iceberg(self) -> bool:
-        """Whether it is a table of Iceberg."""
+        """Whether the table is an Iceberg table."""
         return self._parameters.get("table_type", "").upper() == _ICEBERG["table_type"]
 
     @property
     def iceberg_document(self) -> str | None:
-        """The path of the metadata document that readers of Iceberg open."""
+        """The path of the metadata document that Iceberg readers open; None without a document."""
         return self._parameters.get(_DOCUMENT)
 
     def with_iceberg_document(self, path: str) -> "HiveTable":
-        """Return the table with another metadata document of Iceberg."""
+        """Return the table with `path` as its Iceberg metadata document.
+
+        The document that it had before is stored as the previous one.
+        """
         before = self.iceberg_document
         replaced = {} if before is None else {_DOCUMENT_BEFORE: before}
         return self._changed({**self._parameters, **replaced, _DOCUMENT: path}, {}, {})
 
     def with_all_columns(self, schema: TableSchema) -> "HiveTable":
-        """Return the table with the columns of a schema, those of its partition keys among them."""
+        """Return the table with all columns of a schema, including the partition keys.
+
+        Raises UnsupportedError for a type that Hive does not have.
+        """
         storage = {_Storage.COLUMNS: structures(*map(_column, schema.fields))}
         return self._changed(self._parameters, storage, {})
 
@@ -158,7 +168,9 @@ class HiveTable:
     ) -> "HiveTable":
         """Return the table with the columns and properties of a schema.
 
-        `removed` are options that an older schema had.
+        `removed` are options of the older schema that the new schema lacks; their properties are
+        removed. `sync_properties` is the value of the catalog option `sync-all-properties`. Raises
+        UnsupportedError for a type that Hive does not have.
         """
         gone = set(removed)
         kept = {name: value for name, value in self._parameters.items() if name not in gone}
@@ -171,7 +183,7 @@ class HiveTable:
         return self._changed({**kept, **properties, **_MARKS, **comment}, storage, fields)
 
     def renamed(self, identifier: Identifier) -> "HiveTable":
-        """Return a copy of the table's entry with another name."""
+        """Return the table with another name and database."""
         names = {
             _Table.NAME: text(identifier.table),
             _Table.DATABASE: text(identifier.database),
@@ -179,7 +191,10 @@ class HiveTable:
         return HiveTable({**self.fields, **names})
 
     def moved(self, location: str, *, in_properties: bool) -> "HiveTable":
-        """Return the table with another directory; `in_properties` is the option of the catalog."""
+        """Return the table with another directory.
+
+        `in_properties` is the value of the catalog option `location-in-properties`.
+        """
         if in_properties:
             return self._changed({**self._parameters, _LOCATION_PROPERTY: location}, {}, {})
         return self._changed(self._parameters, {_Storage.LOCATION: text(location)}, {})
@@ -187,7 +202,12 @@ class HiveTable:
     def partition(
         self, spec: Mapping[str, str], directory: str, now_s: int, *, in_properties: bool
     ) -> Struct:
-        """Return a partition of the table, with its values by column, below `directory`."""
+        """Return the Thrift structure of a partition of the table.
+
+        `spec` has the partition's values by column; its directory is below `directory`. `now_s` is
+        the creation time, in seconds since 1970. `in_properties` is the value of the catalog option
+        `location-in-properties`.
+        """
         names = "".join(f"/{escape(key)}={escape(value)}" for key, value in spec.items())
         storage = _struct(self.fields, _Table.STORAGE)
         location = {} if in_properties else {_Storage.LOCATION: text(f"{directory}{names}")}
@@ -217,7 +237,10 @@ class HiveTable:
 
 
 def registered_keys(schema: TableSchema) -> tuple[str, ...]:
-    """Return the partition keys of a table whose partitions are in the metastore, or no keys."""
+    """Return the partition keys of a table if its partitions are registered in the metastore.
+
+    Otherwise the result is empty.
+    """
     registered = honoured.PARTITIONED_IN_METASTORE.of(schema.options)
     return schema.partition_keys if registered else ()
 
@@ -233,7 +256,13 @@ def new_table(
     sync_properties: bool,
     in_properties: bool,
 ) -> HiveTable:
-    """Return a new table with the columns and properties of a schema."""
+    """Return a new Paimon table with the columns and properties of a schema.
+
+    `now_s` is the creation time, in seconds since 1970. The files of an `external` table are kept
+    when the table is dropped. `sync_properties` and `in_properties` are the values of the catalog
+    options `sync-all-properties` and `location-in-properties`. Raises UnsupportedError for a type
+    that Hive does not have.
+    """
     serde = {_Serde.LIBRARY: text(_SERDE), _Serde.PARAMETERS: text_map({})}
     storage = {
         _Storage.INPUT_FORMAT: text(_INPUT_FORMAT),
@@ -258,7 +287,10 @@ def new_table(
 
 
 def new_iceberg_table(identifier: Identifier, location: str, owner: str, now_s: int) -> HiveTable:
-    """Return a new external table of Iceberg without columns."""
+    """Return a new external Iceberg table without columns.
+
+    `now_s` is the creation time, in seconds since 1970.
+    """
     mapred = "org.apache.hadoop.mapred"
     serde = {_Serde.LIBRARY: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}
     storage = {
@@ -287,7 +319,11 @@ def new_iceberg_table(identifier: Identifier, location: str, owner: str, now_s: 
 def new_database(
     name: str, properties: Mapping[str, str], location: str, *, in_properties: bool
 ) -> Struct:
-    """Return a new database; `location` is its directory, unless the properties have another."""
+    """Return the Thrift structure of a new database.
+
+    `location` is its directory, unless `properties` contains another location. `in_properties` is
+    the value of the catalog option `location-in-properties`.
+    """
     own = {
         key: value for key, value in properties.items() if key not in (_COMMENT, _OWNER, LOCATION)
     }
@@ -307,7 +343,10 @@ def new_database(
 
 
 def database_location(database: Struct, *, in_properties: bool) -> str:
-    """Return the directory of a database; `in_properties` is the option of the catalog."""
+    """Return the directory of a database.
+
+    `in_properties` is the value of the catalog option `location-in-properties`.
+    """
     stored = _text(database, _Database.LOCATION)
     parameters = _map(database, _Database.PARAMETERS)
     return parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored

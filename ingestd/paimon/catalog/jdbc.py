@@ -126,7 +126,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
 
 @dataclass(frozen=True)
 class JdbcCatalog:
-    """A catalog with its names in a database, and with its tables in the directories of `files`.
+    """A catalog with the names of its tables in a database, and their files in those of `files`.
 
     New names must not have capitals, as in Java.
     """
@@ -172,7 +172,10 @@ class JdbcCatalog:
                     return  # another process was first
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database. Raises TableNotFoundError."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         sql = (
             "SELECT property_key, property_value FROM paimon_database_properties "
             f"WHERE {_OF_DATABASE}"
@@ -201,7 +204,10 @@ class JdbcCatalog:
                 )
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        """Return the names of the tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         self._check_database(database)
         sql = f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}"
         with self._transaction() as session:
@@ -282,7 +288,11 @@ class JdbcCatalog:
         return self._opened(identifier, table)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError if it does not exist."""
+        """Delete a table with all its files; an interrupted call can be repeated.
+
+        Raises TableNotFoundError if it does not exist, UnsupportedError if it has files outside its
+        directory, FormatError if its newest schema file is damaged.
+        """
         try:
             self.get_table(identifier)
             self.files.drop_table(identifier)
@@ -297,7 +307,8 @@ class JdbcCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped; an interrupted call can be repeated.
 
-        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
+        if the new name is in use.
         """
         moved = self._is_moved(source, target)
         if not moved:

@@ -59,7 +59,7 @@ class Session(Protocol):
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        """Execute a statement, and return the number of its rows."""
+        """Execute a statement, and return the number of rows that it changed."""
         ...
 
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
@@ -156,7 +156,8 @@ class SqliteDatabase:
     def transaction(self) -> Iterator[Session]:
         """Connect, and commit at the end of the block, or roll back if it raises an error.
 
-        Raises StorageError if the file cannot be opened, ConfigError if it refuses a statement.
+        Raises StorageError if the file cannot be opened or stays locked, ConfigError if SQLite
+        refuses a statement.
         """
         try:
             with closing(self._connected()) as connection:

@@ -21,7 +21,10 @@ _LOCKS = "paimon_distributed_locks"
 
 @dataclass(frozen=True)
 class JdbcLock:
-    """The lock of one table, a row in the database of a JDBC catalog; `sleep` takes seconds."""
+    """The locks of the branches of one table in the database of a JDBC catalog.
+
+    `sleep` takes seconds.
+    """
 
     database: Database
     catalog_key: str
@@ -31,10 +34,10 @@ class JdbcLock:
 
     @contextmanager
     def held(self, branch: str) -> Iterator[None]:
-        """Hold the lock for the duration of the block; it excludes writers of all branches.
+        """Hold the lock of a branch for the duration of the block.
 
-        Raises CommitConflictError if others hold it for too long, StorageError if the database does
-        not respond.
+        Raises CommitConflictError if other writers hold it for longer than the timeout,
+        StorageError if the database does not respond.
         """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         lock_id = f"{self.catalog_key}.{self.identifier}{suffix}"
@@ -45,7 +48,7 @@ class JdbcLock:
             release_lock(lambda: self._release(lock_id, acquired_at), lock_id, self.sleep)
 
     def _acquire(self, lock_id: str) -> object:
-        """Return the time at which the lock was acquired, as the driver represents it."""
+        """Acquire the lock, and return the time of it as the driver represents it."""
         waited, pause = 0, _FIRST_SLEEP_MS
         while (acquired_at := self._try(lock_id)) is None:
             if waited >= self.settings.acquire_timeout_ms:

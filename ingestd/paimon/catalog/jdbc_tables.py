@@ -23,13 +23,16 @@ _LOCKS = "paimon_distributed_locks"
 
 
 def create_catalog_tables(session: Session, database: Database) -> None:
-    """Create the catalog's own tables, for names and properties, where they are missing."""
+    """Create the catalog's own tables, for names and properties, if they are missing."""
     for name, definition in _DEFINITIONS.items():
         _create(session, database, name, definition)
 
 
 def create_lock_table(session: Session, database: Database, key_length: int) -> None:
-    """Create the catalog's table for locks if it is missing; `key_length` is that of its key."""
+    """Create the catalog's table for locks if it is missing.
+
+    `key_length` is the maximum number of characters of its key, the name of a lock.
+    """
     definition = (
         f"lock_id VARCHAR({key_length}) NOT NULL, "
         "acquired_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL, "

@@ -19,7 +19,7 @@ _RELEASE_PAUSES = (0.1, 0.5, 2.0)
 
 @dataclass(frozen=True)
 class LockSettings:
-    """Durations in milliseconds: the longest wait for a lock, and between two attempts."""
+    """The longest wait for a lock, and the longest pause between two attempts, in milliseconds."""
 
     acquire_timeout_ms: int
     check_max_sleep_ms: int
@@ -39,9 +39,10 @@ def lock_settings(warehouse: str, options: Mapping[str, str]) -> LockSettings | 
 
 
 def release_lock(release: Callable[[], object], lock: str, sleep: Callable[[float], None]) -> None:
-    """Release a lock, with a few attempts; `sleep` takes seconds.
+    """Release a lock by calling `release`, which is repeated a few times after a StorageError.
 
-    A failure is logged, not raised: what the lock protected is done, and the lock expires.
+    The last failure is logged, not raised, because the protected work is done and the lock expires.
+    `lock` is the name of the lock in the log, `sleep` takes seconds.
     """
     for pause in (*_RELEASE_PAUSES, None):
         try:

@@ -48,8 +48,9 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
 
     Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, the name
     of the warehouse on the server (default: the argument `warehouse`); and the options of the
-    tables' store. Raises ConfigError for any other option, UnsupportedError if the server issues
-    tokens for storage.
+    tables' store. Raises ConfigError for any other option and for an unknown warehouse,
+    UnsupportedError if the server requires tokens for storage or `case-sensitive` = false, and
+    StorageError if the server does not respond.
     """
     known = {name for name in options if name in _OPTIONS or name.startswith(_HEADER)}
     store = storage_options(options)
@@ -80,9 +81,10 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
 
 @dataclass(frozen=True)
 class RestCatalog:
-    """A catalog with a server; `prefix` is given by the server and is part of all request paths.
+    """A catalog whose server keeps the names, schemas and snapshots of tables.
 
-    `store` has the options of the store that contains the files of the tables.
+    `prefix`, which the server defines, is part of all request paths. `store` has the options of the
+    store that contains the files of the tables.
     """
 
     client: RestClient
@@ -95,7 +97,10 @@ class RestCatalog:
         return sorted(self.client.pages(self._at("databases"), "databases"))
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database, if it does not exist; an existing one keeps its properties."""
+        """Create a database, if it does not exist; an existing one keeps its properties.
+
+        Raises ConfigError if the server responds with the status 404.
+        """
         check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}
         response = self.client.post(self._at("databases"), document)
@@ -103,7 +108,10 @@ class RestCatalog:
             raise ConfigError(f"database '{name}' cannot be created: {response.message}")
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database. Raises TableNotFoundError."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         response = self.client.get(self._database(name))
         if response.missing is not None:
             raise self._no_database(name)
@@ -112,7 +120,10 @@ class RestCatalog:
     def alter_database(
         self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties of a database. Raises TableNotFoundError."""
+        """Set the properties `updates` of a database, and remove the properties `removals`.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         document = {"removals": list(removals), "updates": dict(updates)}
         if self.client.post(self._database(name), document).missing is not None:
             raise self._no_database(name)
@@ -129,7 +140,10 @@ class RestCatalog:
             raise self._no_database(name)
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        """Return the names of the tables of a database, sorted.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         check_name("database", database)
         try:
             return sorted(self.client.pages(f"{self._database(database)}/tables", "tables"))
@@ -143,7 +157,9 @@ class RestCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
 
-        Raises TableNotFoundError, which suggests the most similar name.
+        Raises TableNotFoundError, which suggests the most similar name, if the table does not
+        exist; UnsupportedError if the server does not report its path; FormatError if the schema in
+        the response is invalid.
         """
         response = self.client.get(self._table(identifier))
         if response.missing is not None:
@@ -157,8 +173,9 @@ class RestCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist.
 
-        The server decides between concurrent calls. If the table exists, raises TableExistsError
-        or, with `ignore_if_exists`, returns it.
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it; the
+        server decides which of several concurrent calls creates it. Raises ValueError if the id of
+        the schema is not 0.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -202,7 +219,8 @@ class RestCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
+        in use.
         """
         document = {"source": _name(source), "destination": _name(target)}
         try:
@@ -222,8 +240,9 @@ class RestCatalog:
     ) -> bool:  # fmt: skip
         """Publish a snapshot through the server; return False if its id is in use.
 
-        Raises StorageError if the server did not respond, TableNotFoundError if the table was
-        dropped.
+        `table_id` is the server's id of the table, `changes` are the changes of the partitions.
+        Raises StorageError if the server did not respond, after which the outcome is unknown, and
+        TableNotFoundError if the table was dropped.
         """
         path = f"{self._line(identifier, branch)}/commit"
         response = self.client.post(path, commit_document(table_id, snapshot, changes))
@@ -234,8 +253,7 @@ class RestCatalog:
     def roll_back(
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
     ) -> None:
-        """Roll back through the server to a snapshot, or to the snapshot of a tag.
-
+        """Roll a branch back through the server to a snapshot, or to the snapshot of a tag.
         Raises ConfigError if the server does not have the snapshot.
         """
         document = rollback_document(snapshot_id, tag)

@@ -81,7 +81,7 @@ def _schema_file(response: Mapping[str, Any]) -> _Document:
 def commit_document(
     table_id: str, snapshot: Snapshot, changes: Iterable[PartitionChange]
 ) -> _Document:
-    """Return the request that commits a snapshot."""
+    """Return the document of a request that commits a snapshot."""
     return {
         "tableId": table_id,
         "snapshot": json.loads(encode_snapshot(snapshot)),
@@ -100,7 +100,10 @@ def commit_document(
 
 
 def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
-    """Return the request that rolls a table back to a snapshot, or to the snapshot of a tag."""
+    """Return the document of a request that rolls a table back to a snapshot.
+
+    If `tag` is not None, the table is rolled back to the snapshot of this tag.
+    """
     if tag is not None:
         return {"instant": {"type": "tag", "tagName": tag}}
     return {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}

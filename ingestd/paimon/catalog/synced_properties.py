@@ -5,7 +5,10 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def synced_properties(schema: TableSchema) -> dict[str, str]:
-    """Return the options and keys of a table as properties, which Java derives in the same way."""
+    """Return the properties of a table in a metastore: its options and its keys, as in Java.
+
+    The names of key columns are joined by commas. Raises ConfigError for an invalid option value.
+    """
     keys = {
         "primary-key": schema.primary_keys,
         "partition": schema.partition_keys,

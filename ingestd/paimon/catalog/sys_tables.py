@@ -47,7 +47,10 @@ class _SysTable:
 
 
 def _table_rows(name: Identifier, table: FileStoreTable) -> Iterable[Cells]:
-    """Return the row of `tables`; figures of its files are known to catalogs of snapshots only."""
+    """Return the row of a table in `sys.tables`.
+
+    The columns after `owner` are null: Java fills them only for catalogs that store snapshots.
+    """
     options = table.schema.options
     keys = bool(table.schema.partition_keys), bool(table.schema.primary_keys)
     owner = options.get("owner")
@@ -80,7 +83,7 @@ def sys_fields(name: str) -> tuple[DataField, ...]:
 
 
 def read_sys_table(catalog: Catalog, name: str) -> Iterator[pa.Table]:
-    """Yield the rows of a table of `sys`, those of each table of the catalog as one part.
+    """Yield the rows of a table of `sys`, one Arrow table for each table of the catalog.
 
     Raises ConfigError for an unknown name.
     """

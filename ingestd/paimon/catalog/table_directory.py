@@ -47,8 +47,8 @@ class TableDirectory:
     def open_table(self) -> FileStoreTable | None:
         """Return the table with its newest schema, or None if the directory contains no table.
 
-        Raises FormatError if there are snapshots but no schema; StorageError if the schema is only
-        missing from a listing.
+        Raises FormatError if there are snapshots but no schema; StorageError if the schema exists,
+        but is missing from a listing.
         """
         schema = latest_schema(self.io, self._paths)
         if schema is None and snapshot_ids(self.io, self._paths):
@@ -56,8 +56,7 @@ class TableDirectory:
         return None if schema is None else self._table(schema)
 
     def create_table(self, schema: TableSchema) -> FileStoreTable | None:
-        """Create a table, or return None if the directory contains one.
-
+        """Create a table and return it, or return None if the directory contains a table.
         Raises ConfigError if the directory contains snapshots of an older table.
         """
         if self.has_table():
@@ -79,10 +78,10 @@ class TableDirectory:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        `table` is the table as it was opened. `before` is called with each schema that this process
-        attempts to publish, and may refuse it by an error. Raises SchemaConflictError if the table
-        does not allow the changes, CommitConflictError if other processes published a schema first
-        in every attempt.
+        `table` is the table as it was opened, `now_ms` the time of the new schema in milliseconds
+        since 1970. `before` is called with each schema that this process attempts to publish, and
+        may refuse it by an error. Raises SchemaConflictError if the table does not allow the
+        changes, CommitConflictError if other processes published a schema first in every attempt.
         """
         for _ in range(_ALTER_TRIES):
             newest = latest_snapshot_id(self.io, self._paths)
@@ -98,9 +97,9 @@ class TableDirectory:
     def delete_table(self, table: FileStoreTable) -> None:
         """Delete the directory.
 
-        The schema is deleted last, so that an interrupted deletion can be repeated, and old
-        snapshots never appear in a new table of the same name. Raises UnsupportedError if the table
-        has files elsewhere.
+        Snapshots are deleted first and schemas last, so that an interrupted deletion can be
+        repeated, and old snapshots never appear in a new table of the same name. Raises
+        UnsupportedError if the table has files outside its directory.
         """
         if honoured.EXTERNAL_PATHS.of(table.schema.options):
             raise UnsupportedError(

@@ -87,7 +87,7 @@ def boolean(content: bool) -> Value:
 
 
 def i32(content: int) -> Value:
-    """Build a Thrift number of 32 bits; enumerations are such numbers."""
+    """Build a Thrift number of 32 bits, which may also be the value of an enumeration."""
     return Value(Kind.I32, content)
 
 
@@ -131,9 +131,10 @@ def encode_call(method: str, arguments: Struct) -> bytes:
 
 
 def read_reply(stream: BinaryIO) -> Struct:
-    """Read a reply: the result in field 0, or the declared exception in its field.
+    """Read the reply to a call, and return its structure.
 
-    Raises ThriftError if the reply is not valid, or if the server does not know the method.
+    Field 0 has the result, another field a declared exception. Raises ThriftError if the reply is
+    invalid or incomplete, or if the server does not know the method.
     """
     (header,) = struct.unpack(">I", _exactly(stream, 4))
     if header & 0xFFFF0000 != _VERSION:
