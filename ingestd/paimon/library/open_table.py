@@ -41,14 +41,15 @@ class Table:
     The rows to read are selected by keywords: `columns`, names in the requested order; `where`, a
     condition such as ``"status = 'open' AND amount > 10"``; and a point in time by one of
     `snapshot`, an id, `tag`, a name, `as_of`, a timestamp (UTC without a time zone), or `between`,
-    two snapshot ids: the rows added after the first that still exist in the second. The order of
-    rows is not defined.
+    two snapshot ids. `between` selects the rows that APPEND snapshots wrote after the first id, up
+    to and including the second: merged by key, without rows that one of these snapshots deleted.
+    Compactions and overwrites in this range are ignored. The order of rows is not defined.
 
     In conditions, NaN is greater than all numbers and -0.0 is less than 0.0, as in Java.
     """
 
     files: FileStoreTable
-    """The table for other modules of `ingestd.paimon`."""
+    """The handle of the table, for other modules of `ingestd.paimon`."""
 
     @property
     def name(self) -> str:
@@ -100,8 +101,10 @@ class Table:
     ) -> Scan:
         """Return a scan of the selected rows, which reads them on demand.
 
-        Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
-        snapshot, an invalid condition, or several points in time.
+        Without a point in time, the scan options of the table apply, and without these, the newest
+        snapshot is read. Raises ArgumentError for an unknown column, tag or snapshot, a timestamp
+        before the first snapshot, an invalid condition or range, or several points in time;
+        ConfigError and UnsupportedError for scan options that are invalid or not implemented.
         """
         how = Selection(
             columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
@@ -119,9 +122,9 @@ class Table:
 
         The result begins with two additional columns: `_snapshot`, an id, and `rowkind` (+I, -U,
         +U, -D). `between` are two snapshot ids: the changes after the first, up to and including
-        the second.
+        the second (None: all changes that have not expired, up to the newest when they are read).
 
-        Raises ArgumentError for an unknown column or an invalid condition.
+        Raises ArgumentError for an unknown column, or an invalid condition or range.
         """
         how = Selection(columns=columns, where=where, between=between)
         return scan_changes(self.files, how)
@@ -139,7 +142,8 @@ class Table:
 
         `keys` has the primary key columns; keys without a row are left out. Only files that may
         contain one of the keys are opened. Raises ArgumentError for a table without a primary key,
-        for invalid keys, and for an unknown column, tag or snapshot; and the errors of `Scan`.
+        for invalid keys, for an unknown column, tag or snapshot, for a timestamp before the first
+        snapshot, and for several points in time; and the errors of `Scan`.
         """
         how = Selection(columns=columns, snapshot=snapshot, tag=tag, as_of=as_of)
         return scan_keys(self.files, arrow_keys(self.files, keys), how).to_arrow()
@@ -214,18 +218,18 @@ class Table:
         ).to_duckdb()
 
     def count(self, *, where: str | None = None) -> int:
-        """Return the number of rows that match a condition, or of all rows.
+        """Return the number of rows that match a condition (None: of all rows).
 
-        Only the primary key, or one column, and the columns of the condition are read. Raises the
-        errors of `scan` and `Scan`.
+        Only the primary key columns (without a primary key, the first column) and the columns of
+        the condition are read. Raises the errors of `scan` and `Scan`.
         """
         read = self.primary_keys or self.files.schema.field_names[:1]
         return sum(batch.num_rows for batch in self.scan(columns=read, where=where).batches())
 
     def head(self, rows: int = 5) -> pa.Table:
-        """Return at most `rows` of the rows as an Arrow table; reading stops when there are enough.
+        """Return at most `rows` rows as an Arrow table; reading stops when they are found.
 
-        Raises ArgumentError for a negative number, and the errors of `Scan`.
+        Raises ArgumentError for a negative number, and the errors of `scan` and `Scan`.
         """
         if rows < 0:
             raise ArgumentError(f"rows={rows}: a number of rows is not negative")
@@ -242,7 +246,10 @@ class Table:
     def history(self) -> pa.Table:
         """Return the snapshots that have not expired as an Arrow table, oldest first.
 
-        `changed` and `total` are numbers of records before they are merged by key.
+        Columns: `snapshot`, an id; `committed`, a UTC timestamp; `kind`, such as APPEND; `schema`,
+        an id; `changed` and `total`, the records that the snapshot added minus those that it
+        removed, and the records of the table, both counted before they are merged by key (null if
+        unknown).
         """
         snapshots = self.snapshots()
         times = pa.array([snapshot.time_millis for snapshot in snapshots], pa.int64())
@@ -295,14 +302,16 @@ class Table:
         """Return a writer for one commit.
 
         With `overwrite` its rows replace the rows of their partitions, or of the whole table if it
-        is not partitioned. With `user` and `identifier`, a repeated commit takes effect only once;
-        the identifier must increase with each commit of the user. Raises UnsupportedError, naming
-        the option, for a table option that is not implemented for writing.
+        is not partitioned or its option `dynamic-partition-overwrite` is false. With `user` and
+        `identifier`, a repeated commit takes effect only once; the identifier must increase with
+        each commit of the user. Raises UnsupportedError, naming the option, for a table option that
+        is not implemented for writing, and for a table that cannot be overwritten; ArgumentError if
+        only one of `user` and `identifier` is given.
         """
         return Writer(self.files, overwrite=overwrite, user=user, identifier=identifier)
 
     def write(self, rows: RowData, *, partial: bool = False) -> Snapshot | None:
-        """Write rows, commit them, and return the snapshot; None if there are no rows.
+        """Write rows, commit them, and return the snapshot (None without rows).
 
         `partial` allows rows that lack columns, as `Writer.write` describes. Raises the errors of
         `Writer`.

@@ -1,7 +1,7 @@
-"""Write rows of any partitions and buckets of a table to files.
+"""Write the rows of a commit to files of their partitions and buckets.
 
-A row_writer writes the rows of one commit. It keeps the bucket assigners of a table with dynamic
-buckets until the index files are written.
+In a table with dynamic buckets, the assignment of buckets to new keys is kept in memory until the
+index files are written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,9 +31,10 @@ _ALL_KEYS = KeyShare(0, 1)
 
 
 class RowWriter:
-    """Writes the rows of one commit to the files of their partitions and buckets.
+    """Writes the rows of one commit to new files of their partitions and buckets.
 
-    The commit is based on `state`; with `fresh`, its rows replace the existing rows.
+    Buckets are assigned by the indexes of `state`, the state of the table on which the commit is
+    based; with `fresh`, existing keys are ignored, because the commit replaces their rows.
     """
 
     def __init__(
@@ -49,16 +50,17 @@ class RowWriter:
 
     @property
     def takes_all_at_once(self) -> bool:
-        """Return whether all rows of a commit must be written in one call.
+        """Return whether all rows of a commit must be written in one call of `write`.
 
-        This is so if keys may move between partitions.
+        This is true for tables whose keys may move between partitions.
         """
         return self._mode is BucketMode.KEY_DYNAMIC
 
     def write(self, rows: pa.Table) -> Iterator[CommitMessage]:
-        """Write rows to files; yield one message for each bucket that received rows.
+        """Write rows to files, and yield the commit message of each bucket that received rows.
 
-        The rows have the columns that `write_bucket` requires.
+        The rows have the columns that `write_bucket` requires. Nothing is written before the
+        result is iterated.
         """
         table = self._table
         codes, first = _partition_codes(rows, table.schema.partition_keys)
@@ -75,7 +77,10 @@ class RowWriter:
         yield from self._files(AssignedRows(rows, codes, partitions, buckets))
 
     def index_files(self) -> Iterator[CommitMessage]:
-        """Write the index files of buckets with new keys; yield additional messages to commit."""
+        """Write an index file for each bucket with new keys, and yield its commit message.
+
+        Tables without dynamic buckets have no index files here.
+        """
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit(self._table.io):
                 yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
@@ -122,7 +127,7 @@ class RowWriter:
 def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
     """Return the partition number of each row, and the index of the first row of each partition.
 
-    Null values of a partition column are equal.
+    Partitions are numbered from 0. Null values of a partition column are equal.
     """
     codes: _Numbers = np.zeros(rows.num_rows, np.int64)
     for name in keys:

@@ -1,4 +1,4 @@
-"""Scans of tables, read lazily, as Arrow, pandas, Polars or DuckDB."""
+"""Scans of tables, which are read on demand as Arrow, pandas, Polars or DuckDB."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,9 @@ _MILLIS = 1000
 class Selection:
     """The arguments by which the methods of `Table` select rows, columns and a point in time.
 
-    `columns`: names, in the requested order (None: all). `where`: a condition. At most one of
-    `snapshot`, `tag`, `as_of` and `between` is not None.
+    `columns`: names, in the requested order (None: all). `where`: a condition (None: all rows). At
+    most one of `snapshot`, `tag`, `as_of` and `between` is not None; otherwise ArgumentError is
+    raised.
     """
 
     columns: Sequence[str] | None = None
@@ -55,16 +56,21 @@ class Selection:
 class Scan:
     """Rows or changes of a table, which are read when they are consumed.
 
-    Each method call reads them again, from the snapshot that was selected when the scan was
-    created. Reading raises FormatError for a damaged file, StorageError if the storage fails,
-    UnsupportedError for a table with features that are not supported.
+    Each method call reads them again: rows from the snapshot that was selected when the scan was
+    created, changes without a range up to the newest snapshot at that moment. Reading raises
+    FormatError for a damaged file, StorageError if the storage fails, UnsupportedError for a table
+    with features that are not supported, and ArgumentError if a snapshot of a range has expired.
     """
 
     schema: pa.Schema
     _parts: Callable[[], Iterator[pa.Table]]
 
     def batches(self) -> pa.RecordBatchReader:
-        """Return a reader of the rows in batches; at most one part of a bucket is in memory."""
+        """Return a reader of the rows in batches, which reads files while it is consumed.
+
+        At most three units are in memory: single data files, or files of a bucket whose key ranges
+        overlap.
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
 
     def to_arrow(self) -> pa.Table:
@@ -87,10 +93,10 @@ class Scan:
         return optional_package("polars").from_arrow(self.to_arrow())
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return the rows as a DuckDB relation, which consumes them once, on demand.
+        """Return the rows as a DuckDB relation, which reads them on demand and only once.
 
-        `connection` is the DuckDB connection to use (None: the default one). Raises ConfigError if
-        DuckDB is not installed.
+        `connection` is the DuckDB connection to use (None: the default connection). Raises
+        ConfigError if DuckDB is not installed.
         """
         duckdb = optional_package("duckdb")
         return (duckdb if connection is None else connection).from_arrow(self.batches())
@@ -104,7 +110,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected rows; without a point in time, the table's scan options apply.
 
     Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, or an invalid condition.
+    snapshot, or an invalid condition or range; and the errors of `scan_target`.
     """
     if how.between is not None:
         after, last = _range(how.between)
@@ -126,8 +132,9 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:
     """Return a scan of the rows with the given primary keys, as of the selected point in time.
 
-    Raises ArgumentError for an unknown column, tag or snapshot, or a timestamp before the first
-    snapshot; ConfigError for a table whose scan options select changes.
+    `keys` has the primary key columns in the types of the table. Raises ArgumentError for an
+    unknown column, tag or snapshot, or a timestamp before the first snapshot; ConfigError for a
+    table whose scan options select changes; and the errors of `scan_target`.
     """
     reader = PointReader.of(table, _target(table, how), keys, how.columns)
     return _scan(reader.fields(), reader.rows)
@@ -136,7 +143,7 @@ def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:
 def scan_changes(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected changes, in commit order.
 
-    Raises ArgumentError for an unknown column or an invalid condition.
+    Raises ArgumentError for an unknown column, or an invalid condition or range.
     """
     after, last = _range(how.between) if how.between is not None else (None, None)
     first = None if after is None else after + 1
@@ -208,7 +215,10 @@ def _shown(
 
 
 def optional_package(name: str) -> Any:  # noqa: ANN401  (a package that need not be installed)
-    """Import a package. Raises ConfigError, which names what to install, if it is missing."""
+    """Import and return a package.
+
+    Raises ConfigError, which names the extra to install, if the package is missing.
+    """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

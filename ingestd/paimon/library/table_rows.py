@@ -1,8 +1,10 @@
 """Convert rows given by callers to the columns and types of a table."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ArgumentError
@@ -19,11 +21,12 @@ Objects with `__arrow_c_stream__`, the Arrow PyCapsule interface, are accepted a
 
 
 def arrow_rows(table: FileStoreTable, data: RowData, *, partial: bool = False) -> pa.Table:
-    """Return the rows with all columns of the table, in the types of the table.
+    """Return the rows with all columns of the table, in the order and the types of the table.
 
-    Columns that the rows do not have are null. Raises ArgumentError for an unknown column, an
-    invalid value, an argument of another type, and without `partial` for a row that lacks a column
-    whose older value it would replace.
+    Columns that the rows do not have are null. Raises ArgumentError for an unknown column, for a
+    value that does not fit its column, and if `data` is not one of the kinds of `RowData`. Without
+    `partial`, raises ArgumentError if rows of a table with a primary key lack a column, unless the
+    merge engine keeps the value of older rows.
     """
     wanted = columns_schema(table.schema.fields)
     rows = _as_arrow(data, wanted)
@@ -61,7 +64,7 @@ def _refuse_partial(table: FileStoreTable, rows: pa.Table, data: RowData) -> Non
 
 
 def arrow_keys(table: FileStoreTable, data: RowData) -> pa.Table:
-    """Return primary keys in the types of the table.
+    """Return keys with the columns of the primary key, in the types of the table.
 
     Raises ArgumentError for a table without a primary key, for keys that lack one of its columns or
     have others, and for an invalid or a null value.
@@ -104,15 +107,36 @@ def _as_arrow(data: RowData, wanted: pa.Schema) -> pa.Table:
 
 
 def _of_rows(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
-    """Convert dictionaries to columns. Unknown names are kept, so that the caller reports them."""
+    """Convert dictionaries to columns in the types of `wanted`.
+
+    Names that `wanted` does not have become columns, too, so that the caller reports them. Raises
+    ArgumentError for a row that is not a dictionary, and for an invalid value.
+    """
     known = {field.name: field.type for field in wanted}
     names = list(dict.fromkeys(name for row in rows for name in _items(row)))
     try:
         return pa.table(
-            {name: pa.array([row.get(name) for row in rows], known.get(name)) for name in names}
+            {name: _array([row.get(name) for row in rows], known.get(name)) for name in names}
         )
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise ArgumentError(f"the rows do not fit the columns of the table: {error}") from error
+
+
+def _array(values: Sequence[Any], kind: pa.DataType | None) -> Any:  # noqa: ANN401  (an Array)
+    """Return values as an array of a type (None: the type is inferred).
+
+    Raises ArrowInvalid, ArrowTypeError, OverflowError or UnicodeEncodeError for an invalid value.
+    """
+    if kind is not None and pa.types.is_integer(kind) and any(map(_has_fraction, values)):
+        # With the type as an argument, the fractions would be cut off without an error.
+        return pa.array(values).cast(kind)
+    return pa.array(values, kind)
+
+
+def _has_fraction(value: object) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite() and value != value.to_integral_value()
+    return isinstance(value, float | np.floating) and value % 1 != 0
 
 
 def _items(row: object) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Open a warehouse, or a single table by its path.
+"""Open a warehouse, and open or create a single table by its path.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#catalogs
 """
@@ -27,12 +27,13 @@ class Warehouse:
     """The databases and tables of one warehouse."""
 
     catalog: Catalog
-    """The catalog for other modules of `ingestd.paimon`."""
+    """The catalog of the warehouse, for other modules of `ingestd.paimon`."""
 
     def tables(self, database: str | None = None) -> list[str]:
-        """Return the names ``database.table`` of all tables, or of those of one database, sorted.
+        """Return the names ``database.table`` of the tables of a database (None: of all databases).
 
-        Raises TableNotFoundError if the database does not exist.
+        They are sorted by database, then by table. Raises TableNotFoundError if the database does
+        not exist.
         """
         list_tables = self.catalog.list_tables
         databases = self.catalog.list_databases() if database is None else [database]
@@ -41,7 +42,9 @@ class Warehouse:
     def table(self, name: str) -> Table:
         """Return the table ``database.table``, or a branch of it: ``database.table$branch_NAME``.
 
-        Raises TableNotFoundError, which suggests the most similar name, if it does not exist.
+        Raises TableNotFoundError, which suggests the most similar name, if the table does not
+        exist; ArgumentError for an unknown branch, and for the name of a system table; ConfigError
+        for a name without a database.
         """
         plain, branch, view = split_name(name)
         if view is not None:
@@ -60,10 +63,11 @@ class Warehouse:
     ) -> Table:
         """Create the table ``database.table``, and its database if it does not exist.
 
-        Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if the table
-        exists or an option is unknown, SchemaConflictError for invalid keys, UnsupportedError for a
-        type that Paimon does not have, an option that is not implemented, or a table that could
-        not be written.
+        Key columns, and columns that are not nullable in the schema, are NOT NULL. Raises
+        TableExistsError if the table exists, ConfigError for an invalid name and for an unknown or
+        invalid option, SchemaConflictError for invalid columns or keys, UnsupportedError for a type
+        that Paimon does not have, an option that is not implemented, or a table that could not be
+        written.
         """
         columns = [
             (column.name, kind if column.nullable else kind.not_null())
@@ -80,10 +84,12 @@ class Warehouse:
 def open_warehouse(
     path: str, *, metastore: str = "filesystem", options: Mapping[str, str] | None = None
 ) -> Warehouse:
-    """Return the warehouse at a path, or with this name on a REST catalog (`metastore` ``rest``).
+    """Return the warehouse at a path; for the metastore ``rest``, `path` is its name on the server.
 
-    `options` are the options of the catalog and of its store, by Paimon's names. Raises ConfigError
-    for an unknown metastore or option.
+    `metastore` is ``filesystem``, ``hive``, ``jdbc`` or ``rest``. `options` are the options of the
+    catalog and of its store, by Paimon's names. Raises ConfigError for an unknown metastore or
+    option, UnsupportedError for a path in an unknown kind of storage, and StorageError if the
+    server of the metastore does not respond.
     """
     return Warehouse(load_catalog(metastore, path, options))
 
@@ -93,8 +99,8 @@ def open_table(
 ) -> Table:
     """Return the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
-    The other arguments are those of `open_warehouse`. Raises TableNotFoundError, which suggests
-    the most similar name, if the table does not exist.
+    The other arguments are those of `open_warehouse`. Raises ArgumentError if the path does not
+    name a table, and the errors of `open_warehouse` and of `Warehouse.table`.
     """
     root, name = split_path(path)
     return open_warehouse(root, metastore=metastore, options=options).table(name)
@@ -108,9 +114,11 @@ def create_table(
     partition_keys: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> Table:
-    """Create the table ``WAREHOUSE/DATABASE.TABLE`` in the file system or an object store.
+    """Create the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
-    `options` are those of the table. The arguments and errors are those of `Warehouse.create`.
+    The warehouse is a directory, in a file system or an object store, without another metastore.
+    `options` are those of the table. Raises ArgumentError if the path does not name a table, and
+    the errors of `Warehouse.create`.
     """
     root, name = split_path(path)
     return open_warehouse(root).create(

@@ -1,6 +1,6 @@
 """Write batches of rows to a table, and commit them in one snapshot.
 
-The rows become visible together, by the commit.
+All rows become visible at once, when the snapshot is committed.
 """
 
 import time
@@ -33,12 +33,13 @@ _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
 class Writer:
-    """Writer of one snapshot: rows are written to files immediately, and visible after `commit`.
+    """Writer of one snapshot, whose rows are visible after `commit`.
 
-    `Table.writer` returns it for a `with` block: leaving the block commits, and if the block
-    raises, the written files are deleted instead.
-    `snapshot` is the committed snapshot. A writer makes one commit, and must be used by one thread
-    only.
+    Rows are written to files immediately; if keys may move between partitions, they are kept in
+    memory until the commit. `Table.writer` returns a writer for a `with` block: leaving the block
+    commits, and if the block raises, the written files are deleted instead. `snapshot` is the
+    committed snapshot (None: nothing was committed). A writer makes one commit, after which
+    `write`, `delete` and `commit` raise ValueError. It must be used by one thread only.
     """
 
     def __init__(
@@ -76,16 +77,16 @@ class Writer:
         Rows that are written later are newer. In a table with a primary key, a row that lacks a
         column would replace its older value by null or the default: it is refused unless
         `partial` allows it or the merge engine keeps the value (`partial-update`, and most
-        functions of `aggregation`). Raises ArgumentError for rows that do not fit the table,
-        StorageError if the storage fails.
+        functions of `aggregation`). Raises ArgumentError for rows that do not fit the table, such
+        as a null in a NOT NULL column without a default; StorageError if the storage fails.
         """
         self._add(arrow_rows(self._table, data, partial=partial), RowKind.INSERT)
 
     def delete(self, data: RowData) -> None:
         """Delete the rows with these keys; the partition columns must be given, too.
 
-        Raises ArgumentError for a table without a primary key, or if another column is left out
-        that is NOT NULL and has no default.
+        Raises ArgumentError for a table without a primary key, and for rows without a value for a
+        column that is NOT NULL and has no default, which includes the key columns.
         """
         if not self._table.schema.primary_keys:
             raise ArgumentError(
@@ -96,11 +97,14 @@ class Writer:
     def commit(self) -> Snapshot | None:
         """Commit the rows; return the snapshot, or None if there was nothing to commit.
 
-        With `user` and `identifier`, a commit that was made before is not repeated; its snapshot is
-        returned. Raises CommitConflictError if other writers committed first in every attempt, or
-        have written the same new keys: nothing is committed then; write the rows again with a new
-        writer. Raises CommitUnknownError if it is unknown whether the snapshot was published:
-        delete nothing, and look for the snapshot, or commit the rows again.
+        With `user` and `identifier`, a commit that was made before is not repeated; the user's
+        newest snapshot is returned (None if it has expired). Raises CommitConflictError if another
+        commit conflicts, for example because it assigned buckets to new keys of the same partition,
+        or if other writers were first in every attempt: nothing is committed then; write the rows
+        again with a new writer. Raises CommitUnknownError if it is unknown whether the snapshot was
+        published: delete nothing, and look for the snapshot, or commit the rows again. Raises
+        FencedError if another process committed as `user` meanwhile, and StorageError if the
+        storage fails.
         """
         self._must_be_open()
         try:
@@ -126,7 +130,7 @@ class Writer:
         return self.snapshot
 
     def abort(self) -> None:
-        """Delete the written files, unless the commit has begun."""
+        """Delete the written files, unless the commit has begun, and close the writer."""
         if self._open:
             self._open = False
             self._delete_files()

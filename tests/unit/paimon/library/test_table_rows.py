@@ -45,6 +45,11 @@ def test_every_form_is_the_same_rows(table: FileStoreTable, data: Any) -> None:
     assert arrow_rows(table, data).to_pylist() == [ROW]
 
 
+def test_whole_numbers_of_any_type_are_accepted(table: FileStoreTable) -> None:
+    rows = arrow_rows(table, [{"id": 1.0}, {"id": Decimal(2)}, {"id": 3}])
+    assert rows["id"].to_pylist() == [1, 2, 3]
+
+
 def test_columns_that_are_left_out_are_null(table: FileStoreTable) -> None:
     assert arrow_rows(table, [{"id": 1}]).to_pylist() == [{"id": 1, "price": None, "name": None}]
 
@@ -54,6 +59,12 @@ def test_columns_that_are_left_out_are_null(table: FileStoreTable) -> None:
     [
         ([{"id": 1, "nmae": "a"}], "no column nmae"),
         ([{"id": "x"}], "do not fit"),
+        ([{"id": 1 << 70}], "do not fit"),
+        ([{"name": "\ud800"}], "do not fit"),
+        ([{"id": 1}, {"id": 1.5}], "do not fit"),
+        ([{"id": Decimal("1.5")}], "do not fit"),
+        ([{"id": Decimal("1e60")}], "do not fit"),
+        ([{"id": float("nan")}], "do not fit"),
         (pa.table({"id": [1 << 40]}), "column id is int32"),
         (pa.table({"price": ["1.555"]}), "column price is decimal"),
         ([1], "not int"),
