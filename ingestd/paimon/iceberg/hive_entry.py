@@ -1,7 +1,7 @@
 """The entry of a table in a Hive Metastore, by which Iceberg's HiveCatalog finds its metadata.
 
-An entry contains what Paimon's IcebergHiveMetadataCommitter writes. Only the path of the newest
-metadata document in it decides what Iceberg reads; its columns are a copy.
+An entry has the properties that Paimon's IcebergHiveMetadataCommitter writes. Iceberg uses only one
+of them, the path of the newest metadata document; the columns in an entry are a copy.
 """
 
 import time
@@ -30,10 +30,11 @@ class HiveEntry:
     identifier: Identifier
 
     def point_to(self, document: str, schema: TableSchema) -> None:
-        """Make a document the one that readers open; create the entry if it does not exist.
+        """Let readers open the metadata document at the path `document`.
 
-        Raises ConfigError if the name belongs to a table that is not of Iceberg, StorageError if
-        the metastore does not respond.
+        Creates the entry, and its database, if they do not exist. `schema` has the columns of the
+        entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,
+        StorageError if the metastore does not respond.
         """
         database, name = self.identifier.database, self.identifier.table
         fields = self.metastore.find_table(database, name)
@@ -76,7 +77,8 @@ class HiveEntry:
 def hive_entry(options: Options, name: str) -> HiveEntry | None:
     """Return the entry that the options of a table request; None if they request no entry.
 
-    `name` is `database.table`. Raises the errors of `metastore_of`.
+    `name` is `database.table`. Raises ConfigError for an invalid name, and the errors of
+    `metastore_of`.
     """
     if iceberg_options.ICEBERG_STORAGE.of(options) != "hive-catalog":
         return None

@@ -1,8 +1,8 @@
 """Update the Iceberg metadata of a table to its newest snapshot.
 
-In a table with a primary key, it exposes the files of the highest level: their rows are merged,
-without deletions, and each key is in at most one of the files. In an append table, it exposes all
-files.
+In a table with a primary key, the metadata exposes the data files of the highest level: their rows
+are merged, without deletions, and each key is in at most one of the files. In an append table, it
+exposes all data files.
 """
 
 import json
@@ -74,10 +74,10 @@ _FAILURES = (IngestdError, *BROKEN)
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """The newest snapshot in the Iceberg metadata of a table before and after an update.
+    """The id of the newest snapshot in a table's Iceberg metadata before and after an update.
 
-    None: there is no readable metadata. `restarted`: the metadata was written again with only the
-    newest snapshot.
+    None: there is no readable metadata, or the table has no Iceberg metadata or no snapshot. With
+    `restarted`, the metadata was written again with only the newest snapshot.
     """
 
     before: int | None
@@ -89,7 +89,8 @@ def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
     """Update a table's Iceberg metadata, if its options enable it; return False if that failed.
 
     Failures are logged, not raised: they do not affect the commit of the table, and the next call
-    writes what is missing. With `tags`, the tags of the metadata are updated as well.
+    writes the metadata that is missing. With `tags`, the tags of the metadata are updated as well.
+    Branches other than the main branch have no Iceberg metadata.
     """
     if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
         return True
@@ -103,11 +104,13 @@ def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
 
 
 def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
-    """Write the missing Iceberg metadata, if the table has it; with `tags`, update its tags.
+    """Write the Iceberg metadata that is missing, if the options of the table enable it.
 
-    Raises UnsupportedError for a table or data files that Iceberg readers cannot read, FormatError
-    for damaged files, StorageError if the storage fails, FileNotFoundError if other processes
-    delete files at the same time.
+    If none is missing, or with `tags`, snapshots that have expired in the table are removed from
+    the metadata; with `tags`, its tags are updated. Raises UnsupportedError for a table or data
+    files that Iceberg readers cannot read, ConfigError for invalid options or a name that is in use
+    in the Hive Metastore, FormatError for damaged files, StorageError if the storage or the
+    metastore fails, FileNotFoundError if other processes delete files at the same time.
     """
     latest = latest_snapshot(table.io, table.paths)
     sync = _open_sync(table)
@@ -120,11 +123,11 @@ def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
 
 
 def repair_iceberg(table: FileStoreTable) -> SyncResult:
-    """Write the missing Iceberg metadata, or all of it again if files are lost or wrong.
+    """Write the Iceberg metadata that is missing, or all of it again if files are lost or wrong.
 
-    All manifests are read, and compared with the live files of the newest snapshot. If a newer
-    snapshot is published meanwhile, this is repeated, at most a few times. Raises the errors of
-    `sync_iceberg`.
+    All manifests are read, and those of the newest snapshot are compared with its live files. If a
+    newer snapshot is published meanwhile, this is repeated, at most three times. Raises the errors
+    of `sync_iceberg`.
     """
     result = sync_iceberg(table, tags=True)
     sync, before = _open_sync(table), result.before
@@ -154,8 +157,8 @@ def _open_sync(table: FileStoreTable) -> "_Sync | None":
 def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
     """Return the directory of a table's Iceberg metadata.
 
-    Raises UnsupportedError if its path depends on the database, and the table is not in a database
-    directory.
+    Raises UnsupportedError if the path depends on the database, as `settings` require, and the
+    table is not in a database directory (DATABASE.db).
     """
     if not settings.in_catalog:
         return f"{table.path}/metadata"
@@ -171,7 +174,11 @@ def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sync:
-    """A table, its Iceberg settings, the directory of its Iceberg metadata, its entry in Hive."""
+    """The updates of one table's Iceberg metadata.
+
+    `store` is the directory of the metadata, `entry` the entry in a Hive Metastore (None: the table
+    has no entry).
+    """
 
     table: FileStoreTable
     settings: IcebergSettings
@@ -179,12 +186,12 @@ class _Sync:
     entry: HiveEntry | None
 
     def update(self, latest: Snapshot) -> SyncResult:
-        """Write the missing documents up to `latest`, or a document of `latest` alone."""
+        """Write the missing documents up to the snapshot `latest`, or a document of it alone."""
         for _ in range(_ATTEMPTS):
             try:
                 return self._run(latest)
             except FileNotFoundError:
-                continue  # another process was faster, and deleted files that this one reads
+                continue  # another process was faster, and deleted files that this process reads
             except FormatError:
                 break
         before = self._shown()
@@ -194,7 +201,9 @@ class _Sync:
     def _run(self, latest: Snapshot) -> SyncResult:
         """Write a document for each snapshot after that of the newest document, up to `latest`.
 
-        If these snapshots cannot be added, write a document of `latest` alone (see `begin`).
+        If these snapshots cannot be added, a document of `latest` alone is written (see `begin`).
+        Raises FormatError for damaged metadata, FileNotFoundError if other processes delete files
+        meanwhile.
         """
         version = self.store.newest_version()
         base = None if version is None else self.store.read(version)
@@ -225,7 +234,8 @@ class _Sync:
     def renew(self, version: int, *, tags: bool) -> None:
         """Drop snapshots that have expired in the table from the document of a version.
 
-        With `tags`, its tags become those of the table.
+        Their manifest lists, and manifests of no other snapshot, are deleted. With `tags`, the
+        document gets the tags of the table.
         """
         document = self.store.read(version)
         earliest = earliest_snapshot_id(self.table.io, self.table.paths) or version
@@ -238,9 +248,10 @@ class _Sync:
         self._delete_expired(document, renewed)
 
     def is_whole(self, snapshot: Snapshot) -> bool:
-        """Return whether all manifests can be read, and a snapshot's ones list its exposed files.
+        """Return whether the newest document, which must be that of a snapshot, is complete.
 
-        The newest document must be that of the snapshot.
+        It is complete if all its manifests can be read, and the manifests of the snapshot list
+        exactly the exposed files of the snapshot.
         """
         try:
             document = self.store.read(snapshot.id)
@@ -263,7 +274,9 @@ class _Sync:
     def begin(self, snapshot: Snapshot) -> None:
         """Write a document with only one snapshot, and delete the manifests of all other documents.
 
-        Documents of later versions are deleted as well, and old ones if the settings say so.
+        Documents of later versions are deleted as well, and if the settings require it, old
+        documents. Nothing changes if another process publishes the document of this version first.
+        Raises UnsupportedError for files that Iceberg readers cannot read.
         """
         table = self._with_schema(snapshot.schema_id)
         exposed = (_data_file(table, entry) for entry in self._exposed(snapshot))
@@ -285,10 +298,11 @@ class _Sync:
         self.store.delete_lists(sorted(lists), described.manifest_list)
 
     def _missing(self, base: Json, latest: Snapshot) -> Sequence[Snapshot] | None:
-        """Return the snapshots after the newest of a document; None if they cannot be added to it.
+        """Return the snapshots after the newest one of a document, up to `latest`.
 
-        They cannot if the table was rolled back or recreated, if the format version has changed, if
-        some of them have expired, or if they are too many.
+        Returns None if they cannot be added to the document: if the table was rolled back or
+        recreated, if the format version has changed, if some of them have expired, or if there are
+        more than `_MOST_STEPS`.
         """
         version = base["current-snapshot-id"]
         if not 0 < latest.id - version <= _MOST_STEPS:
@@ -306,7 +320,8 @@ class _Sync:
     def _add(self, base: Json, snapshot: Snapshot) -> Json | None:
         """Write a document that adds a snapshot to `base`; return it.
 
-        Returns None, and writes nothing, if another process has written this version.
+        Returns None, and writes nothing, if another process has written this version. Raises
+        UnsupportedError for files that Iceberg readers cannot read.
         """
         before = base["current-schema-id"]
         table = self._with_schema(max(before, snapshot.schema_id))
@@ -330,8 +345,9 @@ class _Sync:
     def _register(self) -> None:
         """Point the entry in Hive, if the table has one, to the newest document.
 
-        The metastore does not compare what it replaces, so a process that was slower may have
-        replaced a later document: each looks again after it has written.
+        The metastore replaces an entry without a comparison, so a slower process may replace the
+        path of a later document by that of an earlier one. Each process therefore looks for a newer
+        document after it has written the entry, and writes it again if it finds one.
         """
         newest = None if self.entry is None else self.store.newest_version()
         while self.entry is not None and newest is not None:
@@ -398,8 +414,8 @@ _FORMAT = "parquet"
 def _file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
     """Return the exposed data files that a snapshot adds, and the data files that it removes.
 
-    `entries` are its delta manifest entries, in order; `table` has its schema. Raises
-    UnsupportedError for an added file that Iceberg readers cannot read.
+    `entries` are the delta manifest entries of the snapshot, in order; `table` has its schema.
+    Raises UnsupportedError for an added file that Iceberg readers cannot read.
     """
     added: dict[str, Json] = {}
     removed: dict[str, tuple[Json, ...]] = {}
@@ -428,7 +444,7 @@ def _is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
 
 
 def _data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
-    """Return the record of a data file in a manifest, with the bounds of its columns.
+    """Return the Iceberg record of a data file for a manifest, with the bounds of its columns.
 
     Raises UnsupportedError if Iceberg readers cannot read the file.
     """

@@ -1,4 +1,4 @@
-"""Convert Paimon schemas, types and values to Iceberg's JSON, Avro values and bounds.
+"""Convert schemas, types and values of Paimon to the JSON, Avro values and bounds of Iceberg.
 
 Specification: https://iceberg.apache.org/spec/#schemas-and-data-types
 """
@@ -41,7 +41,10 @@ _MILLI_PRECISION = 3
 
 
 def schema_document(schema: TableSchema) -> Json:
-    """Return a schema in Iceberg's JSON form; its field ids are those in the data files."""
+    """Return a schema in Iceberg's JSON form; its field ids are those in the data files.
+
+    Raises UnsupportedError for a type that Iceberg does not have.
+    """
     fields = [_field_document(field) for field in schema.fields]
     return {"type": "struct", "schema-id": schema.id, "fields": fields}
 
@@ -127,7 +130,10 @@ def _children(t: DataType) -> list[DataType]:
 
 
 def avro_type(t: DataType) -> Json:
-    """Return the Avro type of a partition value."""
+    """Return the Avro type of a partition value, as a JSON document.
+
+    Raises UnsupportedError if Iceberg does not have the type.
+    """
     if t.root == "DECIMAL":
         return {
             "type": "bytes", "logicalType": "decimal", "precision": t.precision, "scale": t.scale,
@@ -137,7 +143,10 @@ def avro_type(t: DataType) -> Json:
 
 
 def avro_value(t: DataType, value: Any) -> Any:  # noqa: ANN401  (a value of any column type)
-    """Return a Paimon value as plain Avro: decimals as bytes, timestamps in microseconds."""
+    """Return a Paimon value as a plain Avro value.
+
+    Decimals become big-endian bytes, timestamps microseconds; other values are unchanged.
+    """
     if isinstance(value, Decimal):
         return minimal_bytes(unscaled(value, t.scale or 0))
     if t.root in TIMESTAMP_ROOTS and value is not None and (t.precision or 0) <= _MILLI_PRECISION:
@@ -146,14 +155,17 @@ def avro_value(t: DataType, value: Any) -> Any:  # noqa: ANN401  (a value of any
 
 
 def bound(t: DataType, value: Any) -> bytes:  # noqa: ANN401  (a value of any column type)
-    """Encode a plain Avro value of the type as the bytes of a bound."""
+    """Encode a non-null value, as `avro_value` returns it, as the bytes of an Iceberg bound."""
     if isinstance(value, bytes):
         return value
     return value.encode() if isinstance(value, str) else struct.pack(_PACKED[type_name(t)], value)
 
 
 def bound_order(t: DataType, data: bytes) -> Any:  # noqa: ANN401  (of any column type)
-    """Return a sort key for an encoded bound of the type: the value that it encodes."""
+    """Return the value of an encoded bound, by which bounds of a type are compared.
+
+    Strings and binary values are compared as bytes.
+    """
     if t.root == "DECIMAL":
         return int.from_bytes(data, "big", signed=True)
     form = _PACKED.get(type_name(t))
@@ -168,7 +180,8 @@ def column_bounds(
 ) -> dict[int, bytes]:
     """Return the encoded bounds of the columns in `known` by field id.
 
-    `values` are the bounds as Paimon values, in the order of `names`.
+    `values` are the bounds as Paimon values, in the order of the column names `names`; those of
+    columns in `known` are not None. `fields` has the columns by name.
     """
     return {
         fields[name].id: bound(fields[name].type, avro_value(fields[name].type, value))

@@ -22,16 +22,17 @@ from ingestd.paimon.spec.iceberg_rules import IcebergSettings
 
 ReadManifest = Callable[[IcebergManifest], list[IcebergEntry]]
 _SMALL = 2 / 3
-"""Share of the target size up to which a manifest may be merged."""
+"""Share of the target size below which a manifest may be merged with others."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
     """The data files that a snapshot adds and removes, by file name.
 
-    `added` has the records of the files in a manifest, `removed` has their partitions. `partitions`
-    are the partitions of all these files. A partition is a tuple of plain Avro values. `only_adds`
-    is False if the snapshot deletes any file, exposed or not.
+    `added` has the manifest records of the added files, `removed` the partitions of the removed
+    files, and `partitions` those of all these files. A partition is a tuple of values as
+    `avro_value` returns them. `only_adds` is False if the snapshot deletes any file, exposed or
+    not.
     """
 
     added: Mapping[str, Mapping[str, Json]]
@@ -42,9 +43,10 @@ class FileChanges:
 
 @dataclass(slots=True)
 class NewManifests:
-    """The new manifests of one snapshot, encoded; `files` has their bytes by path.
+    """The new manifests of one snapshot and its manifest list, encoded.
 
-    A manifest of more than `target_size` bytes is split.
+    `files` has their bytes by path. Entries that would make a manifest of more than `target_size`
+    bytes are distributed to several manifests.
     """
 
     folder: str
@@ -58,7 +60,7 @@ class NewManifests:
     _entries: dict[str, Sequence[IcebergEntry]] = field(default_factory=dict)
 
     def add(self, entries: Sequence[IcebergEntry]) -> list[IcebergManifest]:
-        """Encode entries in as many manifests as needed; return the manifests."""
+        """Encode entries as new manifests; return these, or [] without entries."""
         if not entries:
             return []
         data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
@@ -80,15 +82,15 @@ class NewManifests:
         return [described]
 
     def take(self, manifest: IcebergManifest) -> Sequence[IcebergEntry] | None:
-        """Drop a manifest of this snapshot, so that it is not written, and return its entries.
+        """Remove a new manifest, so that it is not written, and return its entries.
 
-        Returns None for a manifest of an earlier snapshot.
+        Returns None for a manifest of an earlier snapshot, which is not in `files`.
         """
         self.files.pop(manifest.manifest_path, None)
         return self._entries.get(manifest.manifest_path)
 
     def add_list(self, manifests: Sequence[IcebergManifest]) -> str:
-        """Encode the manifest list; return its path."""
+        """Encode the list of these manifests; return its path."""
         path = f"{self.folder}/snap-1-{self._uuid}.avro"
         header = {"snapshot-id": str(self.snapshot_id), "format-version": "2"}
         settings = self.settings
@@ -99,7 +101,7 @@ class NewManifests:
 
 
 def added_entries(files: Iterable[Mapping[str, Json]], snapshot_id: int) -> list[IcebergEntry]:
-    """Return the entries of files that a snapshot adds."""
+    """Return the manifest entries of files that a snapshot adds, given their records."""
     return [
         IcebergEntry(EntryStatus.ADDED, snapshot_id, snapshot_id, snapshot_id, file)
         for file in files
@@ -111,8 +113,9 @@ def next_manifests(
 ) -> tuple[list[IcebergManifest], bool]:
     """Return the manifests of the next snapshot, and whether that snapshot removes files.
 
-    `base` are the manifests of the last snapshot. Manifests that cannot contain files of the
-    changed partitions are not read.
+    `base` are the manifests of the last snapshot; new ones are added to `new`. `read` returns the
+    entries of a manifest. Manifests that cannot contain files of the changed partitions are not
+    read.
     """
     added, kept, removes = dict(changes.added), [], False
     for manifest in base:
@@ -150,7 +153,7 @@ def _after(entry: IcebergEntry, changes: FileChanges, snapshot_id: int) -> Icebe
 def _merged(
     manifests: list[IcebergManifest], new: NewManifests, read: ReadManifest
 ) -> list[IcebergManifest]:
-    """Return the manifests, with the small ones merged if there are many of them."""
+    """Return the manifests, with the small manifests merged if there are enough of them."""
     settings, target = new.settings, new.target_size
     small = [manifest for manifest in manifests if manifest.manifest_length < target * _SMALL]
     if len(small) < settings.compact_min:
@@ -170,7 +173,10 @@ def _merged(
 
 
 def _existing(entries: Iterable[IcebergEntry], snapshot_id: int) -> list[IcebergEntry]:
-    """Return entries as of a snapshot: older additions become existing, deletions are left out."""
+    """Return entries for a merged manifest of a snapshot.
+
+    Files that earlier snapshots added become existing files, and deleted files are left out.
+    """
     kept = []
     for entry in entries:
         if entry.file_sequence_number == snapshot_id or entry.status == EntryStatus.EXISTING:

@@ -44,7 +44,7 @@ class EntryStatus(IntEnum):
 class IcebergEntry:
     """An entry of an Iceberg manifest; `data_file` is the file's record as decoded from Avro.
 
-    `snapshot_id` is the snapshot that added the file, or deleted it.
+    `snapshot_id` is the id of the snapshot that added the file, or deleted it.
     """
 
     status: EntryStatus
@@ -55,7 +55,7 @@ class IcebergEntry:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the file belongs to the snapshot: the entry does not delete it."""
+        """Return whether the file belongs to the snapshot, which is false for a deleted file."""
         return self.status != EntryStatus.DELETED
 
     @property
@@ -66,7 +66,10 @@ class IcebergEntry:
 
 @dataclass(frozen=True, slots=True)
 class IcebergManifest:
-    """An entry of a manifest list; `partitions` has the bounds of each partition column."""
+    """An entry of a manifest list; `partitions` has the bounds of each partition column.
+
+    `manifest_length` is in bytes.
+    """
 
     manifest_path: str
     manifest_length: int
@@ -90,7 +93,10 @@ def encode_manifest(
     codec: str,
     header: Mapping[str, str],
 ) -> bytes:
-    """Return the bytes of a manifest; `header` has additional entries of its Avro header."""
+    """Return the bytes of a manifest, an Avro file.
+
+    `codec` is the Avro codec of its blocks; `header` has additional entries of its Avro header.
+    """
     records = [_members(entry) for entry in entries]
     return _encode(_manifest_schema(partition_fields), records, codec, header)
 
@@ -116,7 +122,10 @@ def describe_manifest(
     partition_fields: Sequence[DataField],
     snapshot_id: int,
 ) -> IcebergManifest:
-    """Return the entry of the manifest list for a manifest that a snapshot adds."""
+    """Return the entry of the manifest list for a manifest that a snapshot adds.
+
+    `length` is the size of the manifest in bytes, `entries` are its entries.
+    """
     counts = dict.fromkeys(EntryStatus, 0)
     rows = dict.fromkeys(EntryStatus, 0)
     for entry in entries:
@@ -159,7 +168,10 @@ def _summary(field: DataField, entries: Sequence[IcebergEntry]) -> dict[str, Jso
 def may_have_partition(
     manifest: IcebergManifest, partition_fields: Sequence[DataField], values: Sequence[Json]
 ) -> bool:
-    """Return whether a manifest may list files of a partition, given as plain Avro values."""
+    """Return whether a manifest may list files of a partition, by its bounds.
+
+    `values` are the partition values, as `avro_value` returns them, in the order of the fields.
+    """
     cells = zip(partition_fields, values, manifest.partitions, strict=True)
     return all(_may_be_in(field, value, summary) for field, value, summary in cells)
 

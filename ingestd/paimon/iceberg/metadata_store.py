@@ -1,8 +1,8 @@
 """The directory of a table's Iceberg metadata: documents by version, the hint, and manifests.
 
-Files are written before the document that names them, and the hint of the newest version is written
-last, so readers see only complete snapshots, even if the process ends in between. If several
-processes write a version, one of them succeeds.
+Manifests are written before the document that refers to them, and the hint of the newest version is
+written last, so readers see only complete snapshots, even if the process ends in between. If
+several processes write a version, one of them succeeds.
 """
 
 import logging
@@ -30,14 +30,14 @@ _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 class MetadataStore:
     """The directory of a table's Iceberg metadata.
 
-    Files are found by their name in this directory, whatever directory a stored path names.
+    Files are found by their name in the directory `folder`, whatever directory a stored path has.
     """
 
     io: FileIO
     folder: str
 
     def newest_version(self) -> int | None:
-        """Return the newest version that has a document, or None if there are no documents."""
+        """Return the newest version that has a document, or None without documents."""
         hint = self._hint()
         if hint is None or not self.io.exists(self.document_path(hint)):
             return max(self.versions(), default=None)
@@ -71,7 +71,7 @@ class MetadataStore:
     def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
         """Write new files and a document; return False if its version has a document already.
 
-        In that case the new files are deleted.
+        `files` has the content of the new files by path. They are deleted if False is returned.
         """
         for path, data in files.items():
             self.io.write_new(path, data)
@@ -84,9 +84,9 @@ class MetadataStore:
         return True
 
     def replace(self, document: Json, files: Mapping[str, bytes]) -> None:
-        """Write new files and a document, replacing the document of the same version.
+        """Write new files and a document, which replaces the document of the same version.
 
-        Documents of later versions are deleted.
+        `files` has the content of the new files by path. Documents of later versions are deleted.
         """
         for path, data in files.items():
             self.io.write_new(path, data)
@@ -96,17 +96,17 @@ class MetadataStore:
         self._overwrite_hint(version)
 
     def overwrite(self, document: Json) -> None:
-        """Write a document in place of that of the same version."""
+        """Write a document, which replaces the document of the same version."""
         self.io.overwrite(
             self.document_path(document["current-snapshot-id"]), encode_metadata(document)
         )
 
     def unnamed_files(self, older_than_ms: int) -> list[DirectoryEntry]:
-        """Return the files last modified before a time that no readable document names.
+        """Return files that no readable document refers to, if they are old enough.
 
-        The time is in milliseconds of the epoch by the store's clock. Documents and the hint are
-        not returned. Raises FormatError if a document names a damaged manifest list, because the
-        manifests in it are then unknown.
+        They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
+        clock. Documents and the hint are not returned. Raises FormatError if a document refers to a
+        damaged manifest list, because the manifests in it are then unknown.
         """
         entries = self.io.list_entries(self.folder)  # before the documents, which name newer files
         named = {_HINT, *self._named_files()}
@@ -120,10 +120,10 @@ class MetadataStore:
         ]
 
     def documents(self) -> list[Json]:
-        """Return the readable documents in the directory, oldest first.
+        """Return the readable documents in the directory, oldest first; log the damaged ones.
 
-        If another process deletes one of them meanwhile, it has written a newer one: the directory
-        is listed again.
+        If another process deletes a document meanwhile, it has written a newer document, so the
+        directory is listed again.
         """
         while True:
             try:
@@ -154,7 +154,7 @@ class MetadataStore:
             yield from (_name(manifest.manifest_path) for manifest in manifests)
 
     def repair_hint(self, version: int) -> None:
-        """Write the hint of the newest version if it is outdated."""
+        """Write the hint if it is not `version`, the newest version."""
         if self._hint() != version:
             self._overwrite_hint(version)
 
@@ -164,10 +164,10 @@ class MetadataStore:
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
     def delete_documents_before(self, version: int) -> None:
-        """Delete the documents of the versions just before one, without a listing.
+        """Delete the documents of the consecutive versions below `version`, without a listing.
 
-        The oldest is deleted first, so that a process that is killed leaves no gap, before which
-        the next call would not look.
+        The oldest document is deleted first: if the process is killed, the documents that remain
+        are still consecutive, and the next call finds them.
         """
         first = version
         while self.io.exists(self.document_path(first - 1)):
@@ -182,7 +182,8 @@ class MetadataStore:
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
         """Delete manifest lists, and those of their manifests that are not in the list `kept`.
 
-        Lists and manifests that no longer exist are skipped.
+        `paths` and `kept` are paths of manifest lists. Lists that are damaged or no longer exist
+        are skipped. Raises the errors of `read` for the list `kept`.
         """
         if not paths:
             return
@@ -212,7 +213,7 @@ class MetadataStore:
         return f"{self.folder}/v{version}.metadata.json"
 
     def _here(self, path: str) -> str:
-        """Return the path of a file in this directory, whatever directory `path` names."""
+        """Return the path of a file in this directory, whatever directory `path` has."""
         return f"{self.folder}/{_name(path)}"
 
 

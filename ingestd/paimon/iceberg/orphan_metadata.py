@@ -1,6 +1,6 @@
-"""Find orphan files of Iceberg metadata, which killed processes leave.
+"""Find orphan files of Iceberg metadata, which were left by killed processes.
 
-Documents are not among them: they are deleted by the options of the table.
+Metadata documents are never orphans: the options of the table determine when they are deleted.
 """
 
 from ingestd.paimon.iceberg.iceberg_sync import metadata_folder
@@ -12,10 +12,11 @@ from ingestd.paimon.table.retention.orphans import Orphan
 
 
 def iceberg_orphans(table: FileStoreTable, older_than_ms: int) -> tuple[Orphan, ...]:
-    """Return files last modified before a time that no readable document of the table names.
+    """Return old files in a table's Iceberg metadata to which no readable document refers.
 
-    The time is in milliseconds of the epoch by the store's clock. Raises FormatError if a document
-    names a damaged manifest list, and UnsupportedError as `metadata_folder` does.
+    They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
+    clock. Raises FormatError if a document refers to a damaged manifest list, and the errors of
+    `metadata_folder`.
     """
     settings = iceberg_settings(table.schema.options)
     if settings is None or table.branch != MAIN_BRANCH:

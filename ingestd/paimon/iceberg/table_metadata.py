@@ -59,7 +59,7 @@ def current_snapshot(document: Json) -> Json:
 
 
 def shows(document: Json, snapshot: Snapshot) -> bool:
-    """Return whether the newest snapshot of a document is that of this Paimon snapshot.
+    """Return whether the newest snapshot of a document was made from this Paimon snapshot.
 
     Another snapshot may have the same id, after a rollback or if an earlier table had the same
     name. The two are compared by the delta manifest list, or by time if Java Paimon wrote the
@@ -74,7 +74,10 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """A snapshot to add to a document, its manifest list's path, and whether it removes files."""
+    """A snapshot to add to a document, the path of its manifest list, and whether it removes files.
+
+    Only files that the Iceberg metadata exposes count as removed.
+    """
 
     snapshot: Snapshot
     manifest_list: str
@@ -84,10 +87,11 @@ class NewSnapshot:
 def next_document(
     base: Json, new: NewSnapshot, schemas: Sequence[TableSchema], earliest: int, now_ms: int
 ) -> Json:
-    """Return `base` with one more snapshot, but without expired snapshots and their tags.
+    """Return the document `base` with one more snapshot, without expired snapshots and their tags.
 
-    `schemas` are the schemas from the newest one of `base` to that of the snapshot; `earliest` is
-    the id of the oldest snapshot of the table.
+    `schemas` are the schemas from the newest schema of `base` to that of the snapshot; `earliest`
+    is the id of the oldest snapshot of the table, and `now_ms` the time in milliseconds of the
+    epoch.
     """
     schema = schemas[-1]
     added = [schema_document(new_schema) for new_schema in schemas[1:]]
@@ -103,9 +107,10 @@ def next_document(
 
 
 def without_expired(document: Json, earliest: int) -> Json:
-    """Return a document without the snapshots before `earliest`, except the newest, and their tags.
+    """Return a document without the snapshots that have expired in the table, and their tags.
 
-    `earliest` is the id of the oldest snapshot of the table.
+    `earliest` is the id of the oldest snapshot of the table. The newest snapshot of the document is
+    never removed.
     """
     *older, newest = document["snapshots"]
     kept = [entry for entry in older if entry["snapshot-id"] >= earliest]
@@ -122,8 +127,9 @@ def first_document(
 ) -> Json:
     """Return a new document with only one snapshot.
 
-    `schemas` are the schemas of the table up to that of the snapshot, `tags` are snapshot ids by
-    name. Without `table_uuid`, the document has a new UUID.
+    `location` is the table directory, `schemas` are the schemas of the table up to that of the
+    snapshot, and `tags` are snapshot ids by name. Without `table_uuid`, the document has a new
+    UUID. `now_ms` is the time in milliseconds of the epoch.
     """
     schema, partitions = schemas[-1], partition_fields(schemas[-1])
     snapshots = [_snapshot_entry(new, schema.id, None)]
@@ -158,12 +164,15 @@ def partition_fields(schema: TableSchema) -> list[Json]:
 
 
 def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
-    """Return a document with those tags whose snapshots it has; `tags` are snapshot ids by name."""
+    """Return a document with new tags, those of `tags` whose snapshots the document has.
+
+    `tags` are snapshot ids by name.
+    """
     return {**document, "refs": _refs(tags, document["snapshots"])}
 
 
 def expired(before: Json, after: Json) -> list[str]:
-    """Return the manifest lists, by path, of snapshots that only the earlier document has."""
+    """Return the paths of the manifest lists of snapshots that only the earlier document has."""
     kept = {entry["manifest-list"] for entry in after["snapshots"]}
     lists = (entry["manifest-list"] for entry in before["snapshots"])
     return [name for name in lists if name not in kept]
@@ -216,10 +225,10 @@ def _refs(tags: Mapping[str, int], snapshots: Iterable[Json]) -> Json:
 def _unexpired(
     snapshots: Sequence[Json], options: Options, earliest: int, now_ms: int
 ) -> list[Json]:
-    """Return the snapshots from the oldest unexpired one on, at least the newest one.
+    """Return the snapshots from the oldest that has not expired to the newest, at least the newest.
 
-    Expiry follows the table's options. Snapshots before `earliest`, the id of the oldest snapshot
-    of the table, are expired.
+    Snapshots expire by the table's options, and if their ids are below `earliest`, the id of the
+    oldest snapshot of the table.
     """
     newest = snapshots[-1]["snapshot-id"]
     fewest, most = honoured.SNAPSHOT_MIN.of(options), honoured.SNAPSHOT_MAX.of(options)

@@ -78,7 +78,8 @@ class Writer:
         column would replace its older value by null or the default: it is refused unless
         `partial` allows it or the merge engine keeps the value (`partial-update`, and most
         functions of `aggregation`). Raises ArgumentError for rows that do not fit the table, such
-        as a null in a NOT NULL column without a default; StorageError if the storage fails.
+        as a null in a NOT NULL column without a default; UnsupportedError for a value of
+        `rowkind.field` that the table does not support; StorageError if the storage fails.
         """
         self._add(arrow_rows(self._table, data, partial=partial), RowKind.INSERT)
 
@@ -86,7 +87,8 @@ class Writer:
         """Delete the rows with these keys; the partition columns must be given, too.
 
         Raises ArgumentError for a table without a primary key, and for rows without a value for a
-        column that is NOT NULL and has no default, which includes the key columns.
+        column that is NOT NULL and has no default, which includes the key columns; UnsupportedError
+        if the merge engine does not support deletions; StorageError if the storage fails.
         """
         if not self._table.schema.primary_keys:
             raise ArgumentError(

@@ -3,10 +3,11 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest-list
 
 All files are immutable and named by a UUID. Merging limits the number of manifests that readers
-open. A minor merge joins small manifests when there are enough of them. A full merge folds all
-manifests with deletions or below the target size when their total size is large. A manifest more
-than twice as large as all younger ones together is left out of a minor merge until they have grown:
-otherwise each minor merge of a large table would rewrite nearly all of it.
+open. A minor merge joins small manifests when there are enough of them, or when they reach the
+target size together. A full merge folds all manifests with deletions or below the target size when
+their total size is large. A manifest more than twice as large as all later ones together is left
+out of a minor merge until they have grown: otherwise each minor merge of a large table would
+rewrite nearly all of its manifests.
 """
 
 import uuid
@@ -47,7 +48,7 @@ _OVERSIZE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class MergedManifests:
-    """Manifests of the new base list in order, and the newly written ones."""
+    """The manifests of the new base list in order, and those of them that were newly written."""
 
     manifests: tuple[ManifestFileMeta, ...]
     written: tuple[ManifestFileMeta, ...] = ()
@@ -81,9 +82,9 @@ def write_index_manifest(
     entries: IndexEntries,
     repeated: Sequence[IndexManifestEntry] = (),
 ) -> str:
-    """Write the complete list of index files; return the name of the index manifest.
+    """Write an index manifest with all index files of a snapshot; return its name.
 
-    `repeated` has further entries, whose keys `entries` contains already.
+    `repeated` has further entries, with keys that are also in `entries`.
     """
     name = f"index-manifest-{uuid.uuid4()}-0"
     records = [*entries.records(), *encode_index_records(repeated)]
@@ -94,9 +95,10 @@ def write_index_manifest(
 def merge_manifests(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests:
-    """Merge manifests for the base list of the next snapshot.
+    """Merge the manifests of the newest snapshot for the base list of the next one.
 
-    `manifests` are those of the newest snapshot: of its base list, then of its delta list.
+    `manifests` are those of the base list, then those of the delta list. New manifests are written,
+    and none is deleted. Raises FormatError if a manifest to merge is missing or damaged.
     """
     full = _full_merge(table, manifests)
     return full if full is not None else _minor_merge(table, manifests)
@@ -105,10 +107,11 @@ def merge_manifests(
 def _full_merge(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests | None:
-    """Rewrite the manifests that are small, have deletions, or list deleted files, if it is due.
+    """Rewrite all manifests that are small, have deletions, or list deleted files.
 
-    Returns None if it is not due. The other manifests are listed first, so that a deletion never
-    precedes the addition of its file.
+    Returns None, and writes nothing, if the small manifests and those with deletions are below the
+    option `manifest.full-compaction-threshold-size`. The other manifests are listed first, so that
+    a deletion never precedes the addition of its file.
     """
     due = [meta for meta in manifests if _must_change(table, meta)]
     if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:
@@ -156,7 +159,7 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
 
 
 def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """Merge a group of manifests; a small group without deletions is joined without decoding it."""
+    """Merge a group of manifests; without deletions, a small group is joined without decoding."""
     if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
         joined = join_added(table, group)
         if joined is not None:
@@ -165,9 +168,9 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
-    """Return the number of leading manifests that outweigh the later ones.
+    """Return the number of leading manifests that are each too large to merge with the later ones.
 
-    A manifest does if it is more than twice as large as all later manifests together.
+    A manifest is too large if it has more than twice the size of all later manifests together.
     """
     later_bytes = _size(group)
     for position, meta in enumerate(group):
@@ -205,9 +208,10 @@ def _entries(
 
 
 def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> ManifestFileMeta | None:
-    """Join manifests without deletions by copying their blocks; return the metadata of the result.
+    """Join manifests without deletions by copying their blocks; return the new manifest's metadata.
 
-    Returns None, and writes nothing, if there are deletions or the blocks cannot be copied.
+    Returns None, and writes nothing, if there are deletions or the blocks cannot be copied. Raises
+    FormatError if a manifest is missing.
     """
     if any(meta.num_deleted_files for meta in metas):
         return None
@@ -225,8 +229,8 @@ def _rolled(
 ) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
     """Yield groups of consecutive entries, each with its encoded manifest.
 
-    Only the last manifest may be below the target size in bytes: smaller ones would be merged
-    repeatedly.
+    Only the last manifest may be below the target size in bytes, because smaller manifests would be
+    merged repeatedly.
     """
     data = encode_manifest(entries)
     if len(data) <= target + target // 2:
@@ -270,7 +274,11 @@ def _write_manifest(
 
 
 def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
-    """Return full (not truncated) bounds and null counts of serialized partition rows."""
+    """Return full (not truncated) bounds and null counts of serialized partition rows.
+
+    `types` are those of the partition columns. Bounds of binary and floating-point columns are
+    unknown (null).
+    """
     if not types:
         return EMPTY_STATS
     counts: dict[bytes, int] = {}
@@ -293,10 +301,9 @@ def joined_meta(
 ) -> ManifestFileMeta:
     """Return the metadata of a manifest that joins those with the metadata `metas`.
 
-    `types` are the types of the partition columns, `name` and `size` are the name of the joined
-    manifest and its size in bytes.
-
-    Unknown bounds stay unknown: bounds that are too narrow would hide files.
+    `types` are the types of the partition columns; `name` and `size` are the name of the joined
+    manifest and its size in bytes. A bound that is unknown in one of the manifests is unknown in
+    the result, because bounds that are too narrow would hide files.
     """
     return ManifestFileMeta(
         file_name=name,

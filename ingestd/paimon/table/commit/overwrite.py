@@ -37,12 +37,15 @@ _ABOUT_NEW_FILES = frozenset(
         honoured.FORCE_LOOKUP, honoured.INDEX_IN_DATA_DIR,
     )
 ) | {"row-tracking.enabled"}  # fmt: skip
-"""Options that only apply to writing files, so they are not checked when files are deleted."""
+"""Options that only apply to new files, so they are not checked when files are only deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPartition:
-    """The number of files, rows and bytes of one partition that an overwrite would delete."""
+    """The data files of one partition that an overwrite would delete: number, rows and bytes.
+
+    `partition` is the serialized row. Rows are counted before they are merged by key.
+    """
 
     partition: bytes
     files: int
@@ -67,7 +70,7 @@ def overwrite(
     default), files of a bucket that do not overlap are added to the top level, where they need no
     merge.
 
-    Raises what `commit` raises, UnsupportedError for a table that cannot be written, and
+    Raises the errors of `commit`, UnsupportedError for a table that cannot be written, and
     ConfigError for files outside the given partitions.
     """
     refuse_unsupported(table.schema, for_write=True)
@@ -88,16 +91,20 @@ def overwrite(
 
 
 def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
-    """Delete all rows of a table in one snapshot. Raises what `commit` raises."""
+    """Delete all rows of a table in one snapshot.
+
+    Raises the errors of `commit`, and UnsupportedError for a table that cannot be written.
+    """
     return _take_out(table, None, now_ms)
 
 
 def drop_partitions(
     table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
 ) -> CommitResult:
-    """Empty the partitions that match any spec, which names some or all partition columns.
+    """Delete all rows of the partitions that match at least one spec, in one snapshot.
 
-    Raises what `commit` raises, and ConfigError without specs or for a spec without columns.
+    A spec has values of some or all partition columns. Raises the errors of `truncate_table`, and
+    ConfigError without specs or for a spec without columns.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")
@@ -128,10 +135,10 @@ def replaced_partitions(
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """Return the messages, with the new files of a bucket on the top level if no keys overlap.
+    """Return the messages, with the new files of each bucket in the top level if no keys overlap.
 
     All messages are unchanged if the table has no primary key, if any bucket is postponed or any
-    file is above level 0, or without the option `overwrite-upgrade`.
+    file is above level 0, or if the option `overwrite-upgrade` is false.
     """
     is_enabled = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     only_level_0 = all(

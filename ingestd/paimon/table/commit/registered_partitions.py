@@ -21,11 +21,13 @@ def register_partitions(
     snapshot: Snapshot,
     entries: Iterable[ManifestEntry],
 ) -> None:
-    """Report the partitions of the entries of a published snapshot of the main branch.
+    """Report the partitions that a published snapshot added or emptied, if a registry lists them.
 
-    The first snapshot of a process reports all partitions, since another process may have ended
-    before it reported its own. An overwrite empties a partition if it deletes files there and adds
-    none. If the catalog does not respond, a warning is logged, since the snapshot is published.
+    `entries` are the delta entries of the snapshot. Only snapshots of the main branch are reported.
+    For the first snapshot of a process all partitions are reported, since another process may have
+    ended before it reported its own. An overwrite empties a partition if it deletes files there and
+    adds none. If the catalog does not respond, a warning is logged, since the snapshot is
+    published.
     """
     registry = table.partitions
     if registry is None or table.branch != MAIN_BRANCH:

@@ -5,10 +5,10 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#
 Appended files and compaction results of one committable become two snapshots, APPEND before
 COMPACT, with the same commit identifier.
 
-A plain append of new files is not checked against the live files: it can only conflict with changes
-of the hash index or of the bucket count or, if keys move between partitions, with any other append.
-Concurrent appends never conflict with a compaction. A concurrent compaction of the same bucket
-does, even if no file is replaced by both: newer rows could get below older ones, or deletion
+An append of new files is not checked against the live files: it can only conflict with changes of
+the hash index or of the bucket count or, if keys move between partitions, with any other append.
+Concurrent appends never conflict with a compaction. Two concurrent compactions of the same bucket
+conflict even if no file is replaced by both: newer rows could get below older rows, or deletion
 vectors could be lost.
 """
 
@@ -55,10 +55,10 @@ LONG_COMMIT_SECONDS = 3 * 3600.0
 class SnapshotChange:
     """The file changes of one snapshot to commit; for an OVERWRITE, only the additions.
 
-    `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the only files
-    that it may delete (None: any), `statistics` is the statistics file of an ANALYZE,
-    `removed_index_files` are index files that a COMPACT removes, and `expected_files` the other
-    files above level 0 that must not have changed, by partition and bucket.
+    `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the files that
+    it must delete, and no others (None: not checked), and `statistics` is the statistics file of an
+    ANALYZE. `removed_index_files` are index files that a COMPACT removes, and `expected_files`, by
+    partition and bucket, the other files above level 0, which must not have changed.
     """
 
     kind: CommitKind
@@ -80,7 +80,7 @@ class SnapshotChange:
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Return whether buckets may have been assigned using the hash index of the partitions."""
+        """Return whether buckets may have been assigned by the hash index of the partitions."""
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
@@ -95,10 +95,10 @@ class SnapshotChange:
 def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list[SnapshotChange]:
     """Return the changes of a committable, one per snapshot, in order.
 
-    An empty committable has no changes, or with `allow_empty` one empty APPEND. Raises
+    For an empty committable, returns [], or with `allow_empty` one empty APPEND. Raises
     UnsupportedError for index files other than the hash index of dynamic buckets and, in
-    compactions, deletion vectors. Raises ValueError for an overwrite with compaction results, or
-    statistics with files.
+    compactions, deletion vectors. Raises ValueError for an overwrite with compaction results, and
+    for statistics together with files.
     """
     messages = committable.messages
     for message in messages:
@@ -122,7 +122,7 @@ def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list
 def index_after(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index entries after a change of `state`, and the entries with duplicate keys.
+    """Return the index entries of `state` after a change: the first of each key, and all others.
 
     Raises CommitConflictError if an index file to be removed is not in `state`, or if an index file
     to be replaced is one of several with its key.
@@ -148,10 +148,11 @@ def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: f
     """Raise CommitConflictError if a file that the change adds does not exist.
 
     The removal of orphan files may delete old uncommitted files, and files on a local disk may be
-    on the disk of another machine. Appended files in an object store are only checked if they may
-    be old; none was written before `planned_at`, a time of `steady_seconds`. Local files are always
-    checked, because it costs little, and so are the files of a compaction, whose process may have
-    lost the leadership of the pipeline.
+    on the disk of another machine. Files of an APPEND that are not local are only checked if the
+    commit takes longer than `LONG_COMMIT_SECONDS`; none of its files was written before
+    `planned_at`, a time of `steady_seconds`. Local files are always checked, because it costs
+    little, and so are the files of all other changes: the process of a compaction, for example, may
+    have lost the leadership of the pipeline.
     """
     cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
     if not cheap and steady_seconds() - planned_at < LONG_COMMIT_SECONDS:
@@ -182,10 +183,11 @@ def checked_entries(
 ) -> tuple[ManifestEntry, ...]:
     """Return the entries of a change on top of `state`, checked against its live files.
 
-    An OVERWRITE first deletes every live file of the partitions that it replaces. A plain append is
-    not checked, so that no manifest is read, unless the bucket count was ever changed.
+    The entries of an OVERWRITE begin with the deletion of every live file of the partitions that it
+    replaces. An APPEND is not checked, so that no manifest is read, unless the bucket count was
+    ever changed; an ANALYZE is never checked.
 
-    Raises what `check_files`, `check_rewrites` and `check_expected_files` raise.
+    Raises the errors of `check_files`, `check_rewrites` and `check_expected_files`.
     """
     if change.kind == CommitKind.ANALYZE:
         return change.entries
@@ -210,11 +212,12 @@ def check_files(
     *,
     same_buckets: bool = True,
 ) -> None:
-    """Check the entries of a change against the live files of the changed partitions.
+    """Check the entries `delta` of a change against the live files of the changed partitions.
 
-    A file must not be added twice, nor deleted if it is not live. All files of a partition must
-    have the same bucket count. Key ranges of files of a level above 0 must not overlap. Raises
-    CommitConflictError, after which the change can be planned again, and SchemaConflictError if the
+    A file must not be added twice, nor deleted if it is not live. With `same_buckets`, all files of
+    a partition must have the same bucket count. In the changed buckets of a table with a primary
+    key, key ranges of files of a level above 0 must not overlap. Otherwise raises
+    CommitConflictError, after which the change can be planned again; but SchemaConflictError if the
     option `bucket` was altered and the rows were not rescaled.
     """
     _check_delta(table, delta)
@@ -238,7 +241,8 @@ def check_hash_index(
 ) -> None:
     """Raise CommitConflictError if another writer changed the hash index of these partitions.
 
-    The buckets of the change were assigned by the old index, so a key could get into two buckets.
+    The states are those when the change was planned, and now. The buckets of the change were
+    assigned by the index of `planned`, so a key could get into two buckets.
     """
     if planned.index_entries is current.index_entries:
         return
@@ -253,8 +257,8 @@ def check_hash_index(
 def check_key_places(table: FileStoreTable, planned: TableState, current: TableState) -> None:
     """Raise CommitConflictError if another writer may have moved keys between partitions.
 
-    The partitions of the change were assigned by an older state, so a key could get into two
-    partitions.
+    The states are those when the change was planned, and now. The change was planned with the
+    partitions of keys in `planned`, so a key could get into two partitions.
     """
     if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
         return
@@ -270,7 +274,7 @@ def check_key_places(table: FileStoreTable, planned: TableState, current: TableS
 
 
 def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
-    """Raise CommitConflictError if the bucket count has changed since buckets were assigned."""
+    """Raise CommitConflictError if the option `bucket` differs in the newest schema, `latest`."""
     ours, theirs = table.options.bucket, core_options(latest).bucket
     if ours != theirs:
         raise CommitConflictError(
@@ -280,7 +284,10 @@ def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
 
 
 def was_rescaled(table: FileStoreTable) -> bool:
-    """Return whether partitions may have a bucket count other than the table's current one."""
+    """Return whether partitions may have another bucket count than the table has now.
+
+    False for tables without a fixed number of buckets.
+    """
     number = table.options.bucket
     older = (table.schemas(schema_id) for schema_id in range(table.schema.id))
     return number > 0 and any(bucket_number(schema.options) != number for schema in older)
@@ -359,7 +366,11 @@ def _conflict(table: FileStoreTable, entry: ManifestEntry, problem: str) -> Comm
 def check_expected_files(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if another commit changed a compacted bucket above level 0."""
+    """Raise CommitConflictError if another commit changed a compacted bucket above level 0.
+
+    `live` are the live files of the changed partitions, which are compared with
+    `change.expected_files`.
+    """
     if not change.expected_files:
         return
     replaced = {entry.identifier for entry in change.entries if entry.kind == FileKind.DELETE}
@@ -378,7 +389,10 @@ def check_expected_files(
 def check_rewrites(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if an overwrite would not delete exactly `change.rewrites`."""
+    """Raise CommitConflictError if the files that an overwrite deletes are not `change.rewrites`.
+
+    `live` are the files that it deletes. If `change.rewrites` is None, nothing is checked.
+    """
     if change.rewrites is None:
         return
     live_identifiers = {entry.identifier for entry in live}
@@ -394,7 +408,10 @@ def check_rewrites(
 def check_deletion_vectors(
     table: FileStoreTable, planned: TableState, current: TableState, change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if deletion vectors of the changed buckets were replaced."""
+    """Raise CommitConflictError if another commit replaced deletion vectors of changed buckets.
+
+    The states are those when the change was planned, and now.
+    """
     if planned.index_entries is current.index_entries:
         return
     buckets = {(entry.partition, entry.bucket) for entry in change.entries}
@@ -488,8 +505,8 @@ def _index_without(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries of `state` without the removed files, plus those of the change.
 
-    Entries with duplicate keys are returned separately. Raises CommitConflictError if a removed
-    file is not in `state`.
+    The first entry of each key and all others are returned separately. Raises CommitConflictError
+    if a removed file is not in `state`.
     """
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     missing = change.removed_index_files - {entry.file_name for entry in before}
@@ -508,7 +525,7 @@ def _index_overwritten(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries of partitions that are not replaced, plus those of the change.
 
-    Entries with duplicate keys are returned separately.
+    The first entry of each key and all others are returned separately.
     """
     is_replaced = partition_test(table, change.replaced)
     before = (*state.index_entries.values(), *state.repeated_index_entries)

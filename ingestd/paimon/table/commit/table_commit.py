@@ -80,9 +80,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """A commit to a table: user, content and time, the same for every attempt.
+    """The arguments of a commit, which are the same for every attempt.
 
-    No file of the commit was written before `planned_at`, a time of `steady_seconds`.
+    `now_ms` is the time of the snapshot, in milliseconds of the epoch. No file of the commit was
+    written before `planned_at`, a time of `steady_seconds`.
     """
 
     user: str
@@ -93,7 +94,10 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Written manifests of a change, reused by every attempt with the same entries."""
+    """The delta and changelog manifests of a change, which attempts with the same entries share.
+
+    Without changelog files, the fields of the changelog are empty or None.
+    """
 
     entries: tuple[ManifestEntry, ...]
     manifests: tuple[ManifestFileMeta, ...]
@@ -141,7 +145,7 @@ class _Base:
 
 
 class Retries:
-    """The retry budget of one commit, for lost races and for unclear responses of the storage.
+    """The retry budget of a commit, for lost races and for unclear responses of the storage.
 
     Allows `commit.max-retries` retries, and none after `commit.timeout`. The wait doubles from
     `commit.min-retry-wait` to `commit.max-retry-wait`, with jitter.
@@ -167,12 +171,13 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """Outcome of a commit.
+    """The outcome of a commit.
 
-    `committed`: `snapshot` is the last one created. `replayed`: the user had already committed this
-    identifier or a later one; `snapshot` is that user's newest, None if it has expired. `empty`:
-    the committable had no changes. `state` is always the newest known state of the table;
-    `attempts` counts the attempted snapshots.
+    `committed`: `snapshot` is the last snapshot that was created. `replayed`: the user had already
+    committed this identifier or a later one; `snapshot` is the user's newest snapshot, None if it
+    has expired. `empty`: the committable had no changes; `snapshot` is that of the given state.
+    `state` is always the newest known state of the table; `attempts` is the number of snapshots
+    that were prepared to be published.
     """
 
     status: CommitStatus
@@ -192,17 +197,17 @@ def commit(
 ) -> CommitResult:
     """Commit changes that were planned on `state` on top of the newest snapshot.
 
-    If `state` is the newest, no manifest of the table is read, unless files are deleted. An
-    identifier at or below the user's newest one is a replay and changes nothing. The content is not
-    compared: the caller does that by the properties of the snapshot. `BATCH_COMMIT_IDENTIFIER` is
-    never a replay.
+    If `state` is of the newest snapshot, manifests of the table are read only to merge them, and to
+    check a change that deletes files or a table that was ever rescaled. An identifier at or below
+    the newest one of the user is a replay and changes nothing; its content is not compared.
+    `BATCH_COMMIT_IDENTIFIER` is never a replay. `now_ms` is the time of the snapshot (ms of the
+    epoch). With `allow_empty`, a committable without changes becomes an empty APPEND.
 
     Raises FencedError if another committer with this user name committed after `state`;
     CommitConflictError if the change conflicts with another commit or lost every attempt: nothing
     of it is visible then, except an APPEND whose COMPACT was refused; SchemaConflictError if the
-    option `bucket` was altered without a rescale; CommitUnknownError if the storage does not report
-    whether the snapshot was published (delete nothing, try again); LockUnavailableError if the lock
-    of the table cannot be requested.
+    option `bucket` was altered without a rescale; CommitUnknownError if the snapshot may have been
+    published (delete nothing, try again); LockUnavailableError if no lock can be requested.
     """
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
@@ -240,7 +245,7 @@ def _replayed(
 
 
 class _CommitRetry:
-    """Retry loop for one snapshot; `current` is the newest known state of the table."""
+    """The retry loop for one snapshot; `current` is the newest known state of the table."""
 
     def __init__(
         self,
@@ -260,7 +265,11 @@ class _CommitRetry:
         self._delta: Delta | None = None
 
     def run(self) -> bool:
-        """Publish the snapshot; return False if the same identifier was committed concurrently."""
+        """Publish the snapshot; return False if the same identifier was committed concurrently.
+
+        Raises the errors of `commit`. Manifests that were not published are deleted, unless the
+        outcome is unknown.
+        """
         try:
             committed = self._try_until_published()
         except CommitUnknownError:
@@ -306,7 +315,10 @@ class _CommitRetry:
         return prepare(self._table, self._change, delta, self.current, self._request, schema_id)
 
     def _check_conflicts(self) -> int:
-        """Check the change against `current`; return the id of the newest schema."""
+        """Check the change against `current`; return the id of the newest schema.
+
+        Raises CommitConflictError for a conflict.
+        """
         expected, carried = self._request.committable.builds_on, self.current.carried
         if any(carried.get(name, "") != value for name, value in expected.items()):
             raise CommitConflictError(
@@ -383,8 +395,8 @@ def publish(
     `entries` are the changes of the snapshot, for a catalog that keeps partition statistics. After
     a storage error the outcome is unknown: the file is read back, and if it does not exist, the
     same bytes are written again. Raises CommitUnknownError if the storage does not respond until
-    the retries are used up: the snapshot may still appear; LockUnavailableError if the lock of the
-    table could not be requested until then, and so nothing was written.
+    the retries are used up: the snapshot may still appear. If the lock cannot be requested until
+    then, raises LockUnavailableError; if others hold it for too long, CommitConflictError.
     """
     path = table.paths.snapshot(snapshot.id)
     problem: StorageError | None = None
@@ -432,7 +444,7 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
 
 
 def discard(table: FileStoreTable, names: Sequence[str]) -> None:
-    """Delete the manifests of an attempt that has definitely failed."""
+    """Delete manifests and manifest lists, by name, of an attempt that has definitely failed."""
     for name in names:
         table.io.delete_quietly(table.paths.manifest(name))
 
@@ -447,7 +459,10 @@ def _read_back(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
 def write_delta(
     table: FileStoreTable, entries: tuple[ManifestEntry, ...], changelog: Sequence[ManifestEntry]
 ) -> Delta:
-    """Write the delta manifests and, if there are changelog files, the changelog manifests."""
+    """Write the delta manifests and, if there are changelog files, the changelog manifests.
+
+    Each kind of manifests has its manifest list.
+    """
     manifests = write_manifests(table, entries)
     name, size = write_manifest_list(table, manifests)
     reach(CrashPoint.DELTA_WRITTEN)
@@ -476,9 +491,10 @@ def prepare(
     request: CommitRequest,
     schema_id: int,
 ) -> Attempt:
-    """Write the base manifest list of the snapshot after `state`, and a changed index manifest.
+    """Write the base manifest list of the snapshot after `state`, and its index manifest.
 
-    Returns the attempt, whose snapshot is not published yet.
+    The index manifest is written only if the change alters it. Returns the attempt, whose snapshot
+    is not published yet. Raises the errors of `merge_manifests` and `index_after`.
     """
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)
@@ -511,8 +527,8 @@ def prepare(
 def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
     """Return the carried properties overridden by those of the commit.
 
-    An empty value removes a property. If carried properties are committed, `BASE_PROPERTY` names
-    the delta manifest list of the previous snapshot.
+    An empty value removes a property. If the commit itself has carried properties, `BASE_PROPERTY`
+    is the name of the delta manifest list of the previous snapshot ("" without one).
     """
     own = committable.properties
     if any(name.startswith(CARRIED_PREFIX) for name in own):

@@ -1,7 +1,7 @@
-"""Map statistics of data files to the columns of the newest schema, for skipping files.
+"""Map statistics of data files to the columns of the table's schema, for skipping files.
 
 A column is identified by its field id. A column that a file lacks is null in all its rows. If the
-values of the old and the new type of a column are ordered differently, its bounds are ignored.
+values of the old and the new type of a column may be ordered differently, its bounds are ignored.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
@@ -19,7 +19,10 @@ _WIDTH = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3}
 
 
 def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, ColumnStats]:
-    """Return statistics of the partition columns for all rows of a partition, which are exact."""
+    """Return exact statistics of the partition columns, by name; the partition counts as one row.
+
+    `partition` is the serialized row.
+    """
     values = deserialize_row(table.partition_types, partition)
     return {
         name: ColumnStats(value, value, int(value is None), 1)
@@ -28,13 +31,13 @@ def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, Column
 
 
 def manifest_partition_stats(table: FileStoreTable, stats: SimpleStats) -> dict[str, ColumnStats]:
-    """Return statistics of the partition columns for a manifest, without row counts."""
+    """Return statistics of the partition columns for a manifest, by name, without row counts."""
     types, names = table.partition_types, table.schema.partition_keys
     return dict(_columns(names, types, stats, None))
 
 
 def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """Return statistics of the key columns of a primary-key table's data file."""
+    """Return statistics of the key columns of a primary-key table's data file, by name."""
     fields = table.schema.key_fields
     types = [field.type for field in fields]
     names = [field.name for field in fields]
@@ -47,7 +50,10 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
 
 
 def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """Return the known statistics of a data file, by column name of the newest schema."""
+    """Return the known statistics of a data file, by column name in the table's schema.
+
+    Columns without usable statistics are left out.
+    """
     schema = table.schemas(file.schema_id)
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     fields = schema.select([name for name in names if name in schema.field_names])
@@ -79,7 +85,7 @@ def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats
 
 
 def same_comparison(old: DataType, new: DataType) -> bool:
-    """Return whether values of an older type compare like those of a newer one without a cast."""
+    """Return whether values of type `old` compare as they do after a cast to the type `new`."""
     if old.as_nullable() == new.as_nullable():
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:

@@ -43,8 +43,8 @@ Python values in the order of the partition keys.
 class ManifestCache:
     """A cache of manifests by path, with a limited number of entries.
 
-    The least recently used manifests are evicted. An entry with more than 1 KiB of keys and
-    statistics counts as several.
+    The least recently used manifests are evicted. An entry with 1 KiB or more of keys, statistics
+    and embedded file indexes counts as several.
     """
 
     def __init__(self, max_entries: int = 0) -> None:
@@ -55,11 +55,11 @@ class ManifestCache:
 
     @property
     def entries(self) -> int:
-        """Return the number of cached entries; a large entry counts as several."""
+        """Return the number of cached manifest entries; a large entry counts as several."""
         return self._count
 
     def limit(self, max_entries: int) -> None:
-        """Set the maximum number of entries, and drop manifests until it is met."""
+        """Set the maximum number of entries, and drop manifests until it is not exceeded."""
         with self._lock:
             self._max_entries = max_entries
             self._drop_oldest()
@@ -74,7 +74,7 @@ class ManifestCache:
             return cached[0]
 
     def put(self, path: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest, unless they alone exceed the limit."""
+        """Cache the entries of a manifest, unless they exceed the limit by themselves."""
         count = sum(map(_entries_counted, entries))
         with self._lock:
             if path in self._manifests or count > self._max_entries:
@@ -121,7 +121,7 @@ def _stats_bytes(stats: SimpleStats) -> int:
 def read_manifest_list(
     io: FileIO, paths: TablePaths, name: str, size: int | None = None
 ) -> list[ManifestFileMeta]:
-    """Return the manifests of a manifest list, in order.
+    """Return the manifests of the manifest list with the file name `name`, in order.
 
     Raises FormatError if the file is missing, damaged, or shorter than `size` bytes (None: not
     checked).
@@ -134,7 +134,10 @@ def read_manifest_list(
 
 
 def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntry]:
-    """Return the entries of a manifest, in order, without using the cache."""
+    """Return the entries of a manifest, in order, without using the cache.
+
+    Raises FormatError if the manifest is missing or damaged.
+    """
     path = paths.manifest(name)
     return decode_manifest(read_metadata_file(io, path), path)
 
@@ -159,13 +162,13 @@ def read_listed_manifest(
 
 
 def forget_unlisted_manifests(paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> None:
-    """Drop the table's manifests from the cache, except those of its newest list."""
+    """Drop the table's manifests from the cache, except `metas`, those of its newest snapshot."""
     listed = {paths.manifest(meta.file_name) for meta in metas}
     MANIFEST_CACHE.retain(paths.manifest_dir, listed)
 
 
 def read_index_manifest(io: FileIO, paths: TablePaths, name: str) -> list[IndexManifestEntry]:
-    """Return the entries of an index manifest."""
+    """Return the entries of an index manifest. Raises FormatError if it is missing or damaged."""
     path = paths.manifest(name)
     return decode_index_manifest(read_metadata_file(io, path), path)
 
@@ -179,7 +182,8 @@ def live_files(
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of a snapshot in commit order; [] if `snapshot` is None.
 
-    `partition_filter` and `buckets` restrict the result (None: no restriction).
+    `partition_filter` and `buckets` restrict the result (None: no restriction). Raises FormatError
+    if a manifest is missing or damaged.
     """
     if snapshot is None:
         return []
@@ -198,16 +202,21 @@ def live_entries(
     partition_filter: PartitionFilter | None = None,
     buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
-    """Return the live files (ADD entries) of manifests, which are given base before delta.
+    """Return the live files (ADD entries) of manifests, in order.
 
-    `partition_filter` and `buckets` restrict the result (None: no restriction).
+    `manifests` are those of the base list, then those of the delta list. `partition_filter` and
+    `buckets` restrict the result (None: no restriction). Raises FormatError if a manifest is
+    missing or damaged.
     """
     entries = list(_matching_entries(table, manifests, partition_filter, buckets))
     return [entry for entry in fold_entries(entries) if entry.kind == FileKind.ADD]
 
 
 def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """Return all manifests of a snapshot, base before delta."""
+    """Return all manifests of a snapshot: those of its base list, then those of its delta list.
+
+    Raises FormatError if a list is missing or damaged.
+    """
     io, paths = table.io, table.paths
     return [
         *read_manifest_list(
@@ -222,7 +231,7 @@ def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[Manife
 def prune_manifests(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta], on_partition: Predicate | None
 ) -> list[ManifestFileMeta]:
-    """Return the manifests that may contain files of partitions matching a predicate.
+    """Return the manifests that may list files of partitions that match a predicate.
 
     `on_partition` refers to partition columns only (None: all manifests are returned).
     """
@@ -245,12 +254,18 @@ def partition_test(
 
 
 def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Return the ADD and DELETE entries of a snapshot's own changes, in order, not folded."""
+    """Return the ADD and DELETE entries that a snapshot itself adds, in order, not folded.
+
+    Raises FormatError if a manifest is missing or damaged.
+    """
     return _list_entries(table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def changelog_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Return the entries of the changelog files of a snapshot, in order; [] if it has none."""
+    """Return the entries of the changelog files of a snapshot, in order; [] if it has no changelog.
+
+    Raises FormatError if a manifest is missing or damaged.
+    """
     name = snapshot.changelog_manifest_list
     size = snapshot.changelog_manifest_list_size
     return [] if name is None else _list_entries(table, name, size)
@@ -283,14 +298,17 @@ def _bucket_may_be_in(meta: ManifestFileMeta, buckets: Collection[int] | None) -
 
 
 class PartitionBounds:
-    """A set of partitions, which is compared with the partition bounds of manifests."""
+    """A set of partitions to compare with the partition bounds of manifests.
+
+    `partitions` are serialized rows.
+    """
 
     def __init__(self, table: FileStoreTable, partitions: Collection[bytes]) -> None:
         self._types = table.partition_types
         self._values = [deserialize_row(self._types, partition) for partition in partitions]
 
     def may_be_in(self, meta: ManifestFileMeta) -> bool:
-        """Return whether a manifest may list files of one of these partitions, by its bounds."""
+        """Return whether the bounds of a manifest allow files of one of these partitions."""
         if not self._types:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)

@@ -1,7 +1,7 @@
 """The handle of a table: its path, its schema, its FileIO, and what its catalog provides.
 
-It has no state of the table's content, so it can be pickled and sent to tasks. A process that
-receives the same handle again gets the same object, with all that it has cached.
+A handle does not contain the state of the table, so it can be pickled and sent to tasks. A process
+that receives an equal handle again gets the same object, with the schemas that it has cached.
 """
 
 import pickle
@@ -34,7 +34,7 @@ class TableLock(Protocol):
 
 
 def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
-    """Hold a lock of the main branch during the block; without a lock, do nothing.
+    """Hold a table's lock of the main branch for the duration of a block (None: hold nothing).
 
     Raises CommitConflictError if others hold it for too long, StorageError if the catalog does not
     respond.
@@ -50,13 +50,14 @@ class PartitionRegistry(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether this process has not listed any partition yet."""
+        """Return whether this process has not listed any partition yet."""
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
-        """List partitions that a snapshot added, and no longer those that it emptied.
+        """List the partitions that a snapshot added, and remove those that it emptied.
 
-        Raises StorageError if the catalog does not respond: the change is then made with the next.
+        Raises StorageError if the catalog does not respond; the next call then makes this change
+        as well.
         """
         ...
 
@@ -69,10 +70,10 @@ class FileStoreTable:
     """A table with one of its schemas.
 
     `path` is the table directory; `name` is "database.table", for messages; `branch` is the branch
-    of its snapshots. `snapshot_commit` publishes snapshots through a catalog (None: by snapshot
-    files), `lock` is held while a snapshot file is published (None: nothing is), and
-    `partitions` lists the partitions for other engines (None: nothing does). They are not pickled,
-    since a task only writes files.
+    of its snapshots. `snapshot_commit` publishes snapshots through a catalog (None: they are
+    published as snapshot files), `lock` is held while a snapshot file is published (None: no lock),
+    and `partitions` lists the partitions for other engines (None: they are not listed). These three
+    are not pickled, because tasks only write files.
     """
 
     path: str
@@ -89,17 +90,17 @@ class FileStoreTable:
 
     @property
     def warehouse(self) -> str:
-        """The directory of the warehouse: that of the directory of the table's database."""
+        """Return the directory of the warehouse, two levels above the table directory."""
         return self.path.rsplit("/", 2)[0]
 
     @cached_property
     def paths(self) -> TablePaths:
-        """The paths of all files and directories of the table, on its branch."""
+        """Return the paths of all files and directories of the table, on its branch."""
         return TablePaths(self.path, self.branch)
 
     @cached_property
     def options(self) -> CoreOptions:
-        """The table options that readers and writers use, parsed and with defaults."""
+        """Return the table options that readers and writers use, parsed and with defaults."""
         return core_options(self.schema)
 
     @cached_property
@@ -109,11 +110,11 @@ class FileStoreTable:
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Types of the partition columns, in the order of the partition keys."""
+        """Return the types of the partition columns, in the order of the partition keys."""
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
 
     def schemas(self, schema_id: int) -> TableSchema:
-        """Return the schema with this id, reading it at most once.
+        """Return the schema with this id; its file is read at most once.
 
         Raises FormatError if its file is missing or damaged.
         """
@@ -132,7 +133,7 @@ class FileStoreTable:
         return pickle.dumps((self.path, self.schema, self.name, self.branch))
 
     def with_schema(self, schema: TableSchema) -> "FileStoreTable":
-        """Return the same table with another schema."""
+        """Return a handle of the same table with another schema."""
         table = replace(self, schema=schema)
         table._schemas.update(self._schemas)
         table._schemas[self.schema.id] = self.schema

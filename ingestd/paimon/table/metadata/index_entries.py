@@ -1,4 +1,4 @@
-"""Index files of a table by key: cheap to change, and small to send to a task.
+"""A mapping of the index files of a table that is cheap to change, and small to send to a task.
 
 `IndexEntries` consists of the entries of one index manifest, the base, and of the changes since.
 The cost of a change depends only on the number of changed entries. Because an index manifest is
@@ -26,7 +26,10 @@ IndexKey = tuple[bytes, int, str]
 """Partition, bucket and index type: the identity of an index file."""
 
 CACHED_ENTRIES = 65_536
-"""Number of base entries that a process caches for later tasks."""
+"""Maximum number of base entries that a process caches for later tasks.
+
+The base that was read last is cached even if it has more entries.
+"""
 
 _FEW = 512
 _SHARE = 4
@@ -40,7 +43,7 @@ def index_key(entry: IndexManifestEntry) -> IndexKey:
 def split_index_entries(
     entries: Iterable[IndexManifestEntry],
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Return the first entry of each key, by key, and all other entries."""
+    """Return the first entry of each key, by key, and all other entries in order."""
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
     for entry in entries:
@@ -83,9 +86,10 @@ class _Base:
 class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
     """An immutable mapping of index keys to the entries of index files.
 
-    It is pickled as the path of its base and the changes since, and the receiver reads the base on
-    demand. If the base was deleted because its snapshot expired, the receiver reads the newest
-    index manifest that the sender knew; if that is missing too, access raises FormatError.
+    If its base is stored in a file, it is pickled as the path of this file and the changes since,
+    and the receiver reads the base on demand. If the base was deleted because its snapshot expired,
+    the receiver reads the newest index manifest that the sender knew instead; if that is missing
+    too, access raises FormatError.
     """
 
     def __init__(
@@ -116,7 +120,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return len(known) + sum(1 for key in self._changed if key not in known)
 
     def of_partition(self, partition: bytes) -> list[IndexManifestEntry]:
-        """Return the entries of one partition."""
+        """Return the entries of a partition, which is given as a serialized row."""
         known = self._loaded().of_partition(partition)
         if not self._changed:
             return known
@@ -137,10 +141,10 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list({**self._loaded().records(), **self._changed_records}.values())
 
     def written(self, io: FileIO, path: str) -> "IndexEntries":
-        """Return a copy of these entries, which are stored in the index manifest at `path`.
+        """Return a copy of these entries, after they were written to the index manifest at `path`.
 
-        This manifest becomes the base if there is no base in a file yet, or if many entries
-        changed.
+        This manifest becomes the base if no base is stored in a file yet, or if many entries have
+        changed since the base.
         """
         settled, base = self._copy(), self._loaded()
         settled._io, settled._newest = io, path
@@ -171,7 +175,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
 def read_index_entries(
     io: FileIO, path: str
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the entries of an index manifest by key, and the entries with repeated keys.
+    """Return the first entry of each key in an index manifest, by key, and all other entries.
 
     Raises FormatError if the index manifest is missing or damaged.
     """
@@ -180,7 +184,7 @@ def read_index_entries(
 
 
 class _BaseCache:
-    """A cache of bases by the path of their index manifest; evicts the least recently used."""
+    """A cache of bases by the path of their index manifest; evicts the least recently used base."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
@@ -208,7 +212,7 @@ _BASES = _BaseCache(CACHED_ENTRIES)
 
 
 def _plain(entry: IndexManifestEntry) -> tuple[Any, ...]:
-    """Return the fields of an entry as a tuple, which is pickled ten times as fast."""
+    """Return the fields of an entry as a tuple, because tuples are pickled ten times as fast."""
     return (
         int(entry.kind),
         entry.partition,

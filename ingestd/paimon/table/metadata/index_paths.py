@@ -1,4 +1,4 @@
-"""Paths of partitions, and of index files: in one directory, or in that of their bucket.
+"""Paths of index files, in the index directory of the table or beside the data files of a bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """
@@ -11,7 +11,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
-    """Return the path of an index file."""
+    """Return the path of the index file of an index manifest entry."""
     if entry.external_path is not None:
         return entry.external_path
     return new_index_path(table, entry.partition, entry.bucket, entry.file_name)
@@ -26,9 +26,10 @@ def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: s
 
 
 def partition_directory(table: FileStoreTable, partition: bytes) -> str:
-    """Return the directories of a partition, each with a trailing slash ("dt=2024/hr=1/").
+    """Return the path of a partition below the table directory, such as "dt=2024/hr=1/".
 
-    `partition` is the serialized row.
+    Each directory has a trailing slash; the path is "" for a table without partitions. `partition`
+    is the serialized row.
     """
     return partition_path(
         table.schema.partition_keys,

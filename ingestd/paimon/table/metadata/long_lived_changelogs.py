@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 A long-lived changelog is a copy of a snapshot file, in a directory with its own hint files. Of the
-files of the snapshot, only those with its changes are kept.
+files that the snapshot refers to, only those with its changes are kept.
 """
 
 import json
@@ -22,7 +22,10 @@ def changelog_ids(table: FileStoreTable) -> list[int]:
 
 
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
-    """Copy the files of snapshots about to expire to long-lived changelogs, and update LATEST."""
+    """Copy the files of snapshots that are about to expire to long-lived changelogs.
+
+    `ids` are the ids of the snapshots, ascending. The hint LATEST is written last.
+    """
     if not ids:
         return
     for id_ in ids:
@@ -32,7 +35,10 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
-    """Delete the oldest long-lived changelogs; write the oldest remaining one to EARLIEST."""
+    """Delete the oldest long-lived changelogs, by their ids, and update the hint EARLIEST.
+
+    `first_left` is the id that the hint gets: the oldest one that remains.
+    """
     for id_ in ids:
         table.io.delete_quietly(table.paths.changelog(id_))
     _write_hint(table, "EARLIEST", first_left)

@@ -10,7 +10,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def partition_text(table: FileStoreTable, partition: bytes) -> str:
-    """Return a serialized partition as `{value, value}`, each value cast to text."""
+    """Return a serialized partition as `{value, value}`: values cast to text, nulls as `null`."""
     cells = deserialize_row(table.partition_types, partition)
     names = table.schema.partition_keys
     values = zip(names, table.partition_types, cells, strict=True)
@@ -18,7 +18,10 @@ def partition_text(table: FileStoreTable, partition: bytes) -> str:
 
 
 def partition_name(table: FileStoreTable, partition: bytes) -> str:
-    """Return a serialized partition as `column=value/column=value`, each value cast to text."""
+    """Return a serialized partition as `column=value/column=value`, each value cast to text.
+
+    Null and blank values are the option `partition.default-name`.
+    """
     cells = deserialize_row(table.partition_types, partition)
     default = table.options.partition_default_name
     names = table.schema.partition_keys
@@ -29,7 +32,7 @@ def partition_name(table: FileStoreTable, partition: bytes) -> str:
 
 
 def _named(name: str, t: DataType, value: object, default: str) -> str:
-    """Return a value as text; the default partition name for null and blank text."""
+    """Return a value cast to text, or `default` for null and blank text."""
     text = "" if value is None else _cell(name, t, value, legacy=False)
     return text if text.strip() else default
 
@@ -44,7 +47,10 @@ def key_text(types: Sequence[DataType], key: bytes) -> str | None:
 
 
 def bounds_text(types: Mapping[str, DataType], values: Mapping[str, object]) -> str:
-    """Return bounds as `{column=value, column=value}`, ordered by column; dates are numbers."""
+    """Return bounds as `{column=value, column=value}`, ordered by column.
+
+    Dates are numbers of days since 1970.
+    """
     names = sorted(values)
     cells = (f"{name}={_cell(name, types[name], values[name], legacy=True)}" for name in names)
     return "{" + ", ".join(cells) + "}"

@@ -1,8 +1,9 @@
-"""Parse partitions as typed by users: `dt=2024-01-01,hr=3`, some or all partition columns.
+"""Parse partitions as typed by users, such as `dt=2024-01-01,hr=3`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#partition
 
-Values are literals as in a predicate; `partition.default-name` of the table stands for null.
+Some or all partition columns may be given. Values are literals without quotes; the table's
+`partition.default-name` stands for null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """A test whether a partition agrees with at least one of several partition specs.
+    """A test whether a partition has the values of at least one of several partition specs.
 
     A spec consists of pairs (index among the partition keys, value).
     """
@@ -28,7 +29,7 @@ class AnyPartitionOf:
     specs: tuple[tuple[tuple[int, object], ...], ...]
 
     def __call__(self, values: tuple[object, ...]) -> bool:
-        """Return whether a partition with these values matches."""
+        """Return whether a partition matches, by its values in the order of the partition keys."""
         return any(all(values[i] == value for i, value in spec) for spec in self.specs)
 
 
@@ -56,7 +57,7 @@ def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
 
 
 def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> PartitionFilter:
-    """Return a filter for partitions that agree with at least one of the specs.
+    """Return a filter for partitions that have the values of at least one of the specs.
 
     If every spec has all partition columns, the filter is a set of serialized partitions, by which
     manifests are pruned.

@@ -26,15 +26,18 @@ def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
 
 
 def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
-    """Return the newest schema; None if the directory is not a table."""
+    """Return the newest schema; None if the directory is not a table.
+
+    Raises FormatError if the schema file is invalid.
+    """
     ids = schema_ids(io, paths)
     return read_schema(io, paths, latest_schema_id(io, paths, ids[-1])) if ids else None
 
 
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
-    """Return the id of the newest schema, given an existing id `known`; usually with one request.
+    """Return the id of the newest schema, by probing the ids that follow an existing id `known`.
 
-    A listing may be outdated, so the following ids are probed instead.
+    If `known` is the newest id, this takes one request. A listing may be outdated.
     """
     while has_file(io, paths.schema(known + 1)):
         known += 1
@@ -58,7 +61,8 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
 def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
     """Publish a schema under its id; return False if another process has published that id.
 
-    Raises SchemaConflictError for a column whose default value is invalid for its type.
+    Raises SchemaConflictError for a column whose default value is invalid for its type, and
+    StorageError if the storage fails: the schema may have been published then.
     """
     check_default_values(schema)
     reach(CrashPoint.SCHEMA_CHOSEN)

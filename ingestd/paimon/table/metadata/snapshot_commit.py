@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # the handle of a table names the protocol
 class PartitionChange:
     """The change of one partition by a snapshot: rows, bytes and files added minus deleted.
 
-    `spec` are the values of the partition columns as text.
+    `spec` are the values of the partition columns as text, by name. `last_file_creation_ms` is in
+    milliseconds of the epoch.
     """
 
     spec: Mapping[str, str]
@@ -45,10 +46,10 @@ class SnapshotCommit(Protocol):
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after a given one.
+        """Delete the snapshots after the snapshot with the id `snapshot_id`.
 
-        `tag` is the name of a tag of the given snapshot, if the snapshot exists only as a tag.
-        Raises ConfigError if the given snapshot does not exist.
+        `tag` is the name of a tag of this snapshot, if the snapshot exists only as a tag. Raises
+        ConfigError if the snapshot does not exist.
         """
         ...
 
@@ -56,7 +57,7 @@ class SnapshotCommit(Protocol):
 def partition_changes(
     table: "FileStoreTable", entries: Iterable[ManifestEntry]
 ) -> list[PartitionChange]:
-    """Return the entries of a snapshot summed up by partition."""
+    """Return the changes of each partition, summed up from the delta entries of a snapshot."""
     parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         parts[entry.partition].append(entry)
@@ -78,7 +79,10 @@ def _sum(
 
 
 def partition_spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
-    """Return the values of the columns of a partition as text, in the order of the keys."""
+    """Return the values of a serialized partition as text by column, in the order of the keys.
+
+    Null and blank values are the option `partition.default-name`.
+    """
     spec = {}
     values = deserialize_row(table.partition_types, partition)
     for name, t, value in zip(

@@ -1,9 +1,9 @@
-"""Snapshot files of a table: the newest, the oldest, one by id, and ranges of them.
+"""Find and read the snapshot files of a table, and write their hint files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-Ids are consecutive from 1; the oldest snapshots expire first. The LATEST and EARLIEST files are
-hints that avoid a listing; they are always verified.
+Ids are consecutive from 1; the oldest snapshots expire first. The files LATEST and EARLIEST are
+hints, by which a listing is avoided; their ids are always verified.
 """
 
 import logging
@@ -26,8 +26,8 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     """Return the id of the newest snapshot, or None if the table has no snapshots.
 
     The hint is used only if its snapshot exists and the next one does not. Raises FormatError if
-    the hint is newer than all snapshots: it is written last and removed first, so a snapshot was
-    lost.
+    the hint is newer than the newest snapshot: it is written last and removed first, so a snapshot
+    was lost.
     """
     hint = newest = None
     for _ in range(_LOOKS):
@@ -45,9 +45,9 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
-    """Return the newest snapshot id, by a listing and by probing the ids that follow.
+    """Return the newest snapshot id, by a listing and by probing the ids that follow it.
 
-    A listing may be outdated. Returns None if no snapshot is found.
+    A listing may be outdated; `hint` is considered, too. Returns None if no snapshot is found.
     """
     ids = snapshot_ids(io, paths)
     if hint is not None and has_file(io, paths.snapshot(hint)):
@@ -78,9 +78,9 @@ def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
 
 
 def first_change_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the oldest snapshot or long-lived changelog, or None without snapshots.
+    """Return the id of the oldest snapshot whose changes can be read; None if the table has none.
 
-    From this id on, the changes of the table can be read.
+    It is the oldest long-lived changelog, or without these, the oldest snapshot.
     """
     kept = _ids(io.list_names(paths.changelog_dir), _CHANGELOG_PREFIX)
     return kept[0] if kept else earliest_snapshot_id(io, paths)
@@ -92,7 +92,10 @@ def _ids(names: Sequence[str], prefix: str) -> list[int]:
 
 
 def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """Return a snapshot, or None if its file does not exist."""
+    """Return a snapshot, or None if its file does not exist.
+
+    Raises FormatError if the file is damaged.
+    """
     return _parsed(io, paths.snapshot(snapshot_id), snapshot_id)
 
 
@@ -101,7 +104,8 @@ def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot 
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-    Only its changes are guaranteed to exist, not its rows.
+    The files with its changes exist, those with its other rows need not. Raises FormatError if the
+    changelog file is damaged.
     """
     return _parsed(io, paths.changelog(snapshot_id), snapshot_id)
 
@@ -120,7 +124,7 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     """Return the snapshot with this id.
 
-    Raises FormatError, with the existing ids, if its file does not exist.
+    Raises FormatError if its file is damaged or, with the existing ids, if it does not exist.
     """
     snapshot = find_snapshot(io, paths, snapshot_id)
     if snapshot is not None:
@@ -131,8 +135,8 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     """Return the snapshot with an id given by a user.
 
-    Raises ConfigError if the snapshot has expired or does not exist yet, and FormatError if older
-    and newer snapshots exist but its file is missing.
+    Raises ArgumentError if the snapshot has expired or does not exist yet, and FormatError if its
+    file is damaged, or missing although older and newer snapshots exist.
     """
     snapshot = find_snapshot(io, paths, snapshot_id)
     if snapshot is not None:
@@ -152,7 +156,8 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
     """Return the newest snapshot, or None if the table has no snapshots.
 
     If the snapshot is deleted by a rollback before it is read, the lookup is repeated, so that a
-    table with content does not appear empty. Raises StorageError if this fails repeatedly.
+    table with content does not appear empty. Raises StorageError if this fails repeatedly, and the
+    errors of `latest_snapshot_id`.
     """
     for _ in range(_LOOKS):
         snapshot_id = latest_snapshot_id(io, paths)
@@ -165,7 +170,7 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
 
 
 def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
-    """Yield snapshots from the newest back to the first missing one."""
+    """Yield the snapshots from the newest back to the oldest that has not expired."""
     snapshot = latest_snapshot(io, paths)
     while snapshot is not None:
         yield snapshot
@@ -173,9 +178,9 @@ def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
 
 
 def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
-    """Write the id of an existing snapshot to LATEST and, for the first snapshot, to EARLIEST.
+    """Write the id of a new snapshot to the hint LATEST and, if it is 1, to the hint EARLIEST.
 
-    Hints only save requests, so a failure is logged and not raised.
+    Hints only save requests, so failures are logged and not raised.
     """
     hints = [paths.latest_hint]
     if snapshot_id == 1:
@@ -185,7 +190,7 @@ def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
 
 
 def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
-    """Correct the hint EARLIEST if an expiry was killed before it wrote the hint."""
+    """Write the hint EARLIEST again if an expiry was killed before it updated the hint."""
     earliest = earliest_snapshot_id(io, paths)
     if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
         _write_hint(io, paths.earliest_hint, earliest)

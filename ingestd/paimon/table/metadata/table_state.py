@@ -41,16 +41,16 @@ def steady_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a committer knows of a table as of `snapshot` (None: no snapshot yet).
+    """The state of a table as of `snapshot` (None: no snapshot yet), as committers need it.
 
     `manifests` are those of the base and then of the delta manifest list. `index_entries` is keyed
-    by (partition, bucket, index type); entries with repeated keys, such as deletion vectors of
+    by (partition, bucket, index type); further entries of the same key, such as deletion vectors of
     append tables, are in `repeated_index_entries`. `max_sequence_number` is at least that of every
     live file, -1 without files. `committed` has the newest streaming commit identifier of each
     known commit user (-1: the user was searched for and not found). `carried` are the properties
-    that a commit copies from the newest snapshot that has any, up to this one. `loaded_at` is the
-    time (of `steady_seconds`) at which this state was loaded; the files of a commit that is based
-    on it are younger.
+    that the next commit copies, from the newest snapshot that has such properties. `loaded_at` is
+    the time (of `steady_seconds`) at which this state was loaded; files of a commit that is based
+    on this state are written later.
     """
 
     snapshot: Snapshot | None
@@ -63,7 +63,7 @@ class TableState:
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
-        """Return the index entries of a partition, including those with repeated keys."""
+        """Return all index entries of a partition, which is given as a serialized row."""
         repeated = (
             repeated_index_entry
             for repeated_index_entry in self.repeated_index_entries
@@ -93,9 +93,9 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 
 
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
-    """Return the newest snapshot at or below `snapshot` that has a carried property `name`.
+    """Return the newest snapshot that has the carried property `name`, from `snapshot` backwards.
 
-    An empty name matches any. Returns None if no retained snapshot has it.
+    An empty name matches every carried property. Returns None if no retained snapshot has it.
     """
     for retained in _walk(table, snapshot) if snapshot else ():
         carried = carried_properties(retained)
@@ -105,14 +105,17 @@ def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -
 
 
 def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
-    """Return whether two snapshots are the same commit, not only the same id."""
+    """Return whether two snapshots are of the same commit, and do not only have the same id.
+
+    None is equal to None only.
+    """
     if left is None or right is None:
         return left is right
     return _identity(left) == _identity(right)
 
 
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
-    """Return the state with the user's newest commit identifier in `committed`.
+    """Return the state with the newest streaming commit identifier of `user` in `committed`.
 
     The retained snapshots are searched if the identifier is not known yet.
     """
@@ -135,12 +138,12 @@ def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snaps
 
 
 def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
-    """Return `state.committed`, updated by a snapshot that was committed on the state."""
+    """Return `state.committed`, updated by the snapshot that was committed after the state."""
     return {**state.committed, **_newest_identifiers([snapshot])}
 
 
 def max_sequence_of(entries: Iterable[ManifestEntry], floor: int = -1) -> int:
-    """Return the largest sequence number of the added files, or `floor` if that is larger."""
+    """Return the largest sequence number of the files in ADD entries, and at least `floor`."""
     added = (e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD)
     return max(floor, max(added, default=floor))
 
@@ -150,9 +153,9 @@ def _at_newest(
 ) -> TableState:
     """Return the state that `derive` returns for the newest snapshot.
 
-    `derive` is called again, with the snapshot that is newest then, if the snapshot expired while
-    its files were read. Raises FormatError if a file of a snapshot that still exists is missing or
-    damaged.
+    If the snapshot expires while its files are read, `derive` is called again with the snapshot
+    that is the newest by then. Raises FormatError if a file of a snapshot that still exists is
+    missing or damaged.
     """
     while True:
         snapshot = latest_snapshot(table.io, table.paths)
@@ -193,7 +196,7 @@ def _identity(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) -> bool:
-    """Return whether the newest snapshot is a successor of a known one (which may have expired)."""
+    """Return whether `latest` is a successor of the snapshot `known`, which may have expired."""
     if known is None:
         return True
     if latest.id <= known.id:
@@ -205,7 +208,7 @@ def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) 
 def _snapshots_between(
     table: FileStoreTable, known: Snapshot | None, latest: Snapshot
 ) -> list[Snapshot] | None:
-    """Return the snapshots after `known` up to `latest`, or None if one of them has expired."""
+    """Return the snapshots after `known` up to `latest`, or None if any of them has expired."""
     first = 1 if known is None else known.id + 1
     snapshots: list[Snapshot] = []
     for snapshot_id in range(first, latest.id):
@@ -258,9 +261,9 @@ def _carried(
 ) -> Mapping[str, str]:
     """Return the carried properties of the newest of these snapshots that has any, or `below()`.
 
-    `below` returns the carried properties of older snapshots. The ids of later OVERWRITE snapshots
-    of other programs, which carry no properties, are added, because the properties no longer
-    describe the rows.
+    `below` returns the carried properties of older snapshots. `OVERWRITTEN_PROPERTY` gets the ids
+    of later OVERWRITE snapshots, which other programs wrote without these properties, because the
+    properties no longer describe the rows.
     """
     overwrites: list[str] = []
     carried: Mapping[str, str] = {}
@@ -286,7 +289,7 @@ def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, 
 
 
 def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """Yield snapshots from a given one back to the first missing one."""
+    """Yield the snapshots from `snapshot` back to the oldest that has not expired."""
     while snapshot is not None:
         yield snapshot
         snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)

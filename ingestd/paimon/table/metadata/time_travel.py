@@ -31,7 +31,7 @@ def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
 def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
     """Return the content of a tag's file.
 
-    Raises ConfigError, with the existing tags, if the tag does not exist.
+    Raises ArgumentError, with the existing tags, if the tag does not exist.
     """
     try:
         return io.read_bytes(tag_path(paths, name))
@@ -43,7 +43,7 @@ def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     """Return the snapshot of a tag, even if the snapshot has expired.
 
-    Raises ConfigError if the tag does not exist.
+    Raises ArgumentError if the tag does not exist, FormatError if its file is damaged.
     """
     data = tag_bytes(table.io, table.paths, name)
     return parse_snapshot(data, tag_path(table.paths, name))
@@ -52,7 +52,8 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
     """Return the newest snapshot committed at or before a time (milliseconds of the epoch).
 
-    Raises ConfigError if the table had no snapshot at that time, or if the snapshot has expired.
+    Raises ArgumentError if the table had no snapshot at that time or the snapshot has expired, and
+    FormatError if a snapshot expires during the search.
     """
     latest: Snapshot | None = None
     ids = snapshot_ids(table.io, table.paths)
@@ -83,7 +84,7 @@ def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
 def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     """Return the table on a branch, with the newest schema of the branch.
 
-    Raises ConfigError if the branch does not exist.
+    Raises ArgumentError if the branch does not exist.
     """
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)

@@ -32,16 +32,17 @@ def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
 
 
 def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return rows as arrays of one value each; `fields` is a result of `binlog_fields`."""
+    """Return rows with each value in an array of its own; `fields` are those of `binlog_fields`."""
     starts = np.arange(rows.num_rows + 1, dtype=np.int32)
     return _packed(rows, fields, starts, np.arange(rows.num_rows))
 
 
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
-    """Return the changes in order, with each row of kind -U joined to the next row.
+    """Return changes as binlog rows in order, each row of kind -U joined to the row after it.
 
-    `kind` names the column of row kinds. Columns that do not belong to the table, such as this one,
-    have the values of the second row.
+    `rows` are the changes in order, `fields` those of `binlog_fields`, and `kind` names the column
+    of row kinds. Columns that do not belong to the table, such as that of row kinds, have the
+    values of the second of two joined rows.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol
@@ -53,7 +54,10 @@ def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Ta
 
 
 def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that are joined to the next row: the odd rows of each run of -U."""
+    """Return a mask of the rows to join to the next row, given a mask of the rows of kind -U.
+
+    Of several successive rows of kind -U, these are the first, the third, and so on.
+    """
     indices = np.arange(len(before))
     last_other = np.maximum.accumulate(np.where(before, -1, indices))
     begins: npt.NDArray[np.bool_] = before & ((indices - last_other) % 2 == 1)
@@ -66,7 +70,7 @@ def _packed(
     starts: npt.NDArray[np.int32],
     constants: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Join each range of rows `starts[i]` up to `starts[i + 1]` to one row of arrays.
+    """Join the rows from `starts[i]` up to, but not including, `starts[i + 1]` to a row of arrays.
 
     Columns that do not belong to the table have the values of row `constants[i]`.
     """

@@ -42,10 +42,10 @@ Picked = tuple[Positions, pa.Table]
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Return whether, of any two files with a common key, the later file has only newer rows.
+    """Return whether, of any two files that may have a common key, the later has only newer rows.
 
     Files of the same level above 0 have no common key. `files` are ordered by their largest
-    sequence number.
+    sequence number, ascending.
     """
     reached: dict[int, int] = {}
     for file in files:
@@ -58,12 +58,12 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 
 class RowSource(Protocol):
-    """A source of the rows of data files, as `DataFileReader.read` returns them."""
+    """A source of rows of data files, in the form in which `DataFileReader.read` returns them."""
 
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return rows of a data file with the columns and types of `fields`."""
+        """Return the rows of a data file that the source has, with the columns `fields`."""
         ...
 
 
@@ -83,7 +83,10 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """Yield the rows of a bucket in parts: one per file, or section of a primary-key table."""
+        """Yield the rows of a bucket in parts: one per file, or per section with a primary key.
+
+        Raises FormatError for a data file that is missing or damaged.
+        """
         if not self.table.schema.primary_keys:
             for file in bucket.files:
                 yield self._read(bucket, file, self.fields)
@@ -102,7 +105,7 @@ class BucketReader:
 
     @property
     def merge_fields(self) -> tuple[DataField, ...]:
-        """Return the key columns, the requested columns, and the columns required to merge them."""
+        """Return the key columns, the requested columns, and those that merging requires."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
@@ -135,16 +138,16 @@ class BucketReader:
         return rows
 
     def drops_deletions(self, files: Sequence[DataFileMeta]) -> bool:
-        """Return whether the files may contain deletions, which the result must not include."""
+        """Return whether deletions must be removed: files may have some, and `kinds` is false."""
         return not self.kinds and any(file.delete_row_count != 0 for file in files)
 
     def system_fields(
         self, files: Sequence[DataFileMeta], *, oldest_first: bool
     ) -> tuple[DataField, ...]:
-        """Return the system columns that merging the files requires.
+        """Return the system columns that are required to merge the files.
 
-        Others are left out, because each column is decoded and copied. `oldest_first` is the result
-        of `ages_by_file`.
+        Unnecessary columns are left out, because each column is decoded and copied. `oldest_first`
+        is the result of `ages_by_file`.
         """
         rules = self.table.merge_rules
         merges = len(files) > 1
@@ -182,10 +185,10 @@ class BucketReader:
 
 
 class PickedSection:
-    """Merges a section in two passes: first the columns that pick rows, then the others.
+    """Merges a section in two passes, for merge engines that return rows of the files unchanged.
 
-    The first pass reads the columns that determine which rows are in the result, the second pass
-    the other columns.
+    The first pass reads the columns that determine which rows are in the result (`deciding`), the
+    second pass the other columns (`others`).
 
     Columns of a large section are read in groups, and the cells of the picked rows are selected as
     soon as a group is read. Memory holds the result and two groups, regardless of the size of the
@@ -209,13 +212,13 @@ class PickedSection:
         self.at_once = reader.keys is not None
 
     def read(self, fields: Sequence[DataField]) -> pa.Table:
-        """Return some columns of the rows of all files."""
+        """Return the columns `fields` of the unmerged rows of all files, file by file."""
         return self._reader.rows_of(self._section, fields)
 
     def pick(self, rows: pa.Table) -> Positions:
-        """Return the positions, in `rows`, of the rows that are in the result.
+        """Return the positions of the rows that are in the result, as indices of `rows`.
 
-        `rows` has the columns of the first pass.
+        `rows` are the unmerged rows of all files with the columns of the first pass.
         """
         table = self._reader.table
         names, rules = table.schema.trimmed_primary_keys, table.merge_rules
@@ -257,7 +260,11 @@ class PickedSection:
 def column_groups(
     files: Sequence[DataFileMeta], deciding: Sequence[DataField], others: Sequence[DataField]
 ) -> list[list[DataField]]:
-    """Return the groups of columns to read in the second pass, or [] if one pass suffices."""
+    """Return the groups of columns to read in the second pass, or [] if one pass suffices.
+
+    A group has about `GROUP_BYTES` in the files, or `FILE_BYTES` per file if that is more. One pass
+    suffices if the files are not larger than one group.
+    """
     total_bytes = sum(file.file_size for file in files)
     group_bytes = max(GROUP_BYTES, FILE_BYTES * len(files))
     weights = sum(_weight(field.type) for field in (*deciding, *others))

@@ -1,11 +1,11 @@
-"""Read what snapshots changed: single changes as a streaming reader, or added rows, merged.
+"""Read the changes of snapshots: each change by itself, as streaming readers do, or merged by key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 
 Without a changelog producer the changes are the rows of the new files of each APPEND snapshot, as
-they were written; with one, the rows of the changelog files of any snapshot. A compaction changes
-nothing, and an overwrite is left out. Where changes are kept for longer than snapshots, the
-changelog folder has a copy of each expired snapshot.
+they were written; with a changelog producer, the rows of the changelog files of any snapshot. A
+compaction changes nothing, and an overwrite is left out. If the table keeps changes for longer than
+snapshots, its changelog directory has a copy of each expired snapshot.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ CHANGE_FIELDS = (
 def read_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> pa.Table:
-    """Return all changes of `iter_changelog` as one table."""
+    """Return all changes of `iter_changelog` as one table. Raises the same errors."""
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
 
@@ -51,12 +51,13 @@ def read_changelog(
 def iter_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the changes of the snapshots from `from_id` to `to_id`, file by file.
+    """Yield the changes of the snapshots from `from_id` to `to_id` (inclusive), file by file.
 
-    The defaults are the oldest snapshot whose changes are available, and the newest one. Columns
-    are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and those of the table. The order
-    is by snapshot, partition and bucket, then as written. Raises ConfigError if a snapshot has
-    expired without a changelog.
+    The defaults are the oldest snapshot whose changes are available, and the newest snapshot.
+    Columns are `change_fields`: the snapshot id, the kind (+I, -U, +U, -D), and those of the table.
+    The order is by snapshot, partition and bucket, then as written. Raises ArgumentError if a
+    snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
+    correctly, and FormatError for a file that is missing or damaged.
     """
     refuse_unsupported(table.schema, for_write=False)
     newest = latest_snapshot_id(table.io, table.paths) or 0
@@ -72,10 +73,10 @@ def iter_changelog(
 
 
 def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
-    """Yield the rows that the snapshots from `from_id` to `to_id` added (+I, +U).
+    """Yield the rows that the snapshots from `from_id` to `to_id` (inclusive) added (+I, +U).
 
-    They have the columns of the table and are returned as written, without merging. Raises the
-    errors of `iter_changelog`.
+    They have the columns of the table and are not merged: each row is yielded as it was written.
+    Raises the errors of `iter_changelog`.
     """
     added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
     for rows in iter_changelog(table, from_id, to_id):
@@ -86,9 +87,11 @@ def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator
 def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows added by the APPEND snapshots from `first_id` to `last_id` (None: the newest).
+    """Yield the rows added by the APPEND snapshots from `first_id` to `last_id`, merged by key.
 
-    `reader` selects and merges the rows. Raises ConfigError if a snapshot has expired.
+    The range includes `last_id` (None: the newest snapshot). `reader` selects the rows and columns.
+    Raises ArgumentError if a snapshot has expired, UnsupportedError for a table that cannot be read
+    correctly, and FormatError for a file that is missing or damaged.
     """
     table = reader.table
     refuse_unsupported(table.schema, for_write=False)
@@ -108,11 +111,14 @@ def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
-    """Return a snapshot, or its long-lived changelog if it has expired."""
+    """Return a snapshot, or its long-lived changelog if it has expired.
+
+    Raises ArgumentError if neither exists.
+    """
     snapshot = find_snapshot(table.io, table.paths, snapshot_id)
     if snapshot is None:
         snapshot = find_changelog(table.io, table.paths, snapshot_id)
-    # One may expire while the other is looked for.
+    # The snapshot may expire, or its changelog, between these requests: the last raises an error.
     return snapshot or requested_snapshot(table.io, table.paths, snapshot_id)
 
 

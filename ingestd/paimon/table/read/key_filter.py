@@ -29,7 +29,8 @@ MOST_VALUES = 1000
 class KeyFilter:
     """Primary keys to look up, by serialized partition row.
 
-    If the primary key does not contain all partition columns, the keys are in `anywhere`.
+    If the primary key does not contain all partition columns, all keys are in `anywhere` (else
+    None), because they may be in any partition.
     """
 
     by_partition: Mapping[bytes, pa.Table]
@@ -66,7 +67,10 @@ class KeyFilter:
         entries: Iterable[ManifestEntry],
         index_entries: Iterable[IndexManifestEntry],
     ) -> list[ManifestEntry]:
-        """Return the entries of the data files in buckets that may contain some of the keys."""
+        """Return the entries of data files in the partitions and buckets that may contain a key.
+
+        `index_entries` are those of the snapshot, by which dynamic buckets are found.
+        """
         if self.anywhere is not None:
             return list(entries)
         index = list(index_entries)
@@ -77,9 +81,9 @@ class KeyFilter:
         return [entry for entry in entries if _may_contain(table, entry, wanted)]
 
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
-        """Return a mask of the rows of a partition that have one of its keys.
+        """Return a mask of the rows of a partition that have one of the keys; shape (rows,).
 
-        `names` are the trimmed key columns.
+        `names` are the columns of the trimmed primary key.
         """
         return pa.array(among_keys(rows, self.of_partition(partition), names))
 
@@ -105,15 +109,15 @@ class KeyFilter:
 
 
 def among_keys(rows: pa.Table, keys: pa.Table, names: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows whose key is among the keys of another table.
+    """Return a mask of the rows whose key is also in the table `keys`; shape (rows,).
 
-    `names` are the key columns of both.
+    `names` are the key columns in both tables. 0.0 and -0.0 are the same key.
     """
     row_code = np.zeros(rows.num_rows, np.int64)
     key_code = np.zeros(keys.num_rows, np.int64)
     for name in names:
         known: Any = pc.unique(fold_zeros(keys.column(name)))
-        # Renumber the codes before each column, so that those of several columns stay small.
+        # Codes are renumbered before each column, so that the product cannot overflow.
         both = np.concatenate([key_code, row_code])
         _, dense = np.unique(both, return_inverse=True)
         key_code, row_code = dense[: len(key_code)], dense[len(key_code) :]
@@ -158,8 +162,8 @@ def keys_predicate(
 ) -> Predicate | None:
     """Return a predicate on integer and string key columns that all rows with these keys match.
 
-    `names` are the key columns to use (None: all). Other rows may match as well. Returns None
-    without such a column or without keys.
+    `names` are the key columns to use (None: all). Rows with other keys may match as well. Returns
+    None without such a column or without keys.
     """
     if not keys.num_rows:
         return None

@@ -1,8 +1,9 @@
 """Look up rows by primary key.
 
-A data file is opened only if one of the keys may be in it, by partition, bucket, key range and file
-index, and of a Parquet file only the row groups with such keys are decoded. If the newest row of a
-key is the result, files are searched from the newest to the oldest until each key has been found.
+A data file is opened only if its partition, bucket, key range and file index allow that it contains
+one of the keys; of a Parquet file, only row groups that may contain one are decoded. If the newest
+row of a key is the result, files are searched from the newest to the oldest until each key has been
+found.
 """
 
 from bisect import bisect_left, bisect_right
@@ -50,11 +51,11 @@ _HASHED = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 
 @dataclass(frozen=True, slots=True)
 class PointReader:
-    """A reader of the rows of a snapshot (None: no rows) that have one of some primary keys.
+    """A reader of the rows with the primary keys `keys` in a snapshot (None: no rows).
 
     `keys` has the primary key columns, in the types of the table; the result has the columns
-    `columns` (None: all). Memory holds the keys, the rows of one bucket that have one of them, and
-    a part of a file.
+    `columns` (None: all). Memory holds the keys, the rows of one bucket that have these keys, and a
+    part of a file.
     """
 
     table: FileStoreTable
@@ -70,9 +71,10 @@ class PointReader:
         keys: pa.Table,
         columns: Sequence[str] | None = None,
     ) -> "PointReader":
-        """Return the reader for a scan target.
+        """Return the reader of the rows with some keys in the snapshot of a scan target.
 
-        Raises ConfigError for a target of changes, and for an unknown column.
+        Raises ConfigError for a target that selects changes, and ArgumentError for an unknown
+        column.
         """
         if target.between is not None:
             raise ConfigError(
@@ -86,7 +88,7 @@ class PointReader:
         return reader
 
     def fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the result. Raises ConfigError for an unknown column."""
+        """Return the fields of the result. Raises ArgumentError for an unknown column."""
         return selected_fields(self.table, self.columns)
 
     def rows(self) -> Iterator[pa.Table]:
@@ -111,7 +113,7 @@ class PointReader:
 
 
 def _buckets(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
-    """Group the live files by bucket; postponed rows are not in a bucket yet."""
+    """Group live files by bucket, without postponed buckets, whose rows are not in a bucket yet."""
     buckets: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         if entry.bucket >= 0:
@@ -129,7 +131,7 @@ def _bucket_keys(table: FileStoreTable, keys: KeyFilter, entry: ManifestEntry) -
 
 @dataclass(slots=True)
 class _SortedKeys:
-    """Trimmed keys in ascending order, without repetitions, and which of them are still wanted."""
+    """Distinct trimmed keys in ascending order, and a mask of those to look up in further files."""
 
     keys: pa.Table
     values: list[Key]
@@ -152,14 +154,14 @@ class _SortedKeys:
 
 @dataclass(slots=True)
 class _KeyedRows:
-    """Rows of data files with some keys, by file name, as a source of rows of a bucket."""
+    """A `RowSource` of rows that were read before: those with the keys, by data file name."""
 
     by_file: dict[str, pa.Table] = field(default_factory=dict)
 
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return the rows of a file with some of the columns that were read."""
+        """Return the rows that were read of a file, with the columns `fields`."""
         return self.by_file[file.file_name].select([column.name for column in fields])
 
 
@@ -197,7 +199,7 @@ class _BucketLookup:
             yield from self._merged.read(BucketFiles(partition, number, group))
 
     def _candidates(self, files: Iterator[DataFileMeta]) -> list[DataFileMeta]:
-        """Return the files whose key range contains a key, by sequence number."""
+        """Return the files whose key range contains a key, ordered by largest sequence number."""
         visible = [file for file in files if not (self._unmerged and file.level == 0)]
         spanning = [file for file in visible if len(self._keys_of(file))]
         return sorted(spanning, key=lambda file: file.max_sequence_number)
@@ -213,9 +215,9 @@ class _BucketLookup:
         return self._keys.between(*bounds)
 
     def _file_rows(self, partition: bytes, bucket: int, file: DataFileMeta) -> pa.Table | None:
-        """Return the rows of a file that have one of the wanted keys; None if it has none.
+        """Return the rows of a file that have one of the wanted keys; None without such rows.
 
-        The columns are those that merging requires.
+        They have the columns that merging requires.
         """
         positions = self._keys_of(file)
         if not len(positions):

@@ -1,4 +1,4 @@
-"""Scan options of a table: the snapshot or changes that readers get by default.
+"""Scan options of a table, which select the snapshot or changes that readers get by default.
 
 Writers and maintenance always use the newest snapshot.
 """
@@ -42,9 +42,9 @@ _MODES: Mapping[str, frozenset[str]] = {
     "from-snapshot-full": frozenset({SNAPSHOT_ID}),
     "incremental": frozenset({BETWEEN}),
 }
-"""The scan modes of a batch read, each with the options of which it requires one.
+"""The scan modes of a batch read, each with options of which exactly one must be set.
 
-A mode without options allows none of `_CHOICES`.
+For a mode without options, no option of `_CHOICES` may be set.
 """
 _BY_OPTION = {
     SNAPSHOT_ID: "from-snapshot",
@@ -56,11 +56,11 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """The rows that a reader gets: of one `snapshot`, or of the changes `between` two.
+    """The rows that a reader gets: those of `snapshot`, or those added `between` two snapshots.
 
-    `snapshot` None has no rows. `between` has the id of the snapshot before the first change and
-    that of the last change; the rows are those of `iter_added_rows`. With `travels`, the columns
-    are those of the snapshot's schema.
+    If `between` is not None, it has the id of the snapshot before the first change and that of the
+    last change, and the rows are those of `iter_added_rows`. Otherwise they are those of `snapshot`
+    (None: no rows). With `travels`, the columns are those of the snapshot's schema.
     """
 
     snapshot: Snapshot | None = None
@@ -69,10 +69,11 @@ class ScanTarget:
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:
-    """Return which rows the options of a table select for a batch reader.
+    """Return the rows that the options of a table select for a batch reader.
 
-    Raises ConfigError for options that contradict each other or name something unknown, FormatError
-    for a missing snapshot, UnsupportedError, naming the option, for one that is not implemented.
+    Raises ConfigError for options that contradict each other, and for an unknown snapshot, tag or
+    range; FormatError for a damaged snapshot file; UnsupportedError, naming the option, for an
+    option that is not implemented.
     """
     options = table.schema.options
     mode = _mode(table)
@@ -90,8 +91,9 @@ def requested_target(
 ) -> ScanTarget:
     """Return the rows of a requested snapshot, tag or time, by default those of `scan_target`.
 
-    At most one of the three is not None. Raises the errors of `scan_target`, ConfigError for an
-    unknown tag or snapshot, and for a time before the first snapshot.
+    At most one of the three arguments is not None. `as_of_millis` is in milliseconds of the epoch.
+    Raises ArgumentError for an unknown tag or snapshot, and for a time before the first snapshot;
+    and the errors of `scan_target`.
     """
     if snapshot is not None:
         return ScanTarget(requested_snapshot(table.io, table.paths, snapshot), travels=True)
@@ -163,9 +165,9 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
 
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
-    """Return a test of whether a COMPACT snapshot may be read.
+    """Return a function that tests whether a COMPACT snapshot may be read as `compacted-full`.
 
-    If full compactions are scheduled, only their snapshots may.
+    If the options schedule full compactions, only snapshots of full compactions may be read.
     """
     scheduled = honoured.CHANGELOG_PRODUCER.of(options) == "full-compaction"
     given = honoured.DELTA_COMMITS.of(options)

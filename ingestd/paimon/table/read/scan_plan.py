@@ -1,4 +1,4 @@
-"""Plan which data files a read opens and in which units, and count the skipped files by reason.
+"""Plan which data files a read opens, in which units, and count the skipped files by reason.
 
 A file is skipped only if it cannot contain a matching row. In a primary-key table a file may
 contain a newer row of a key, so conditions on columns outside the key apply to whole units only. A
@@ -46,7 +46,7 @@ _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 
 @dataclass(frozen=True, slots=True)
 class BucketFiles:
-    """Data files of one bucket: all that a read plans, or those that are read together."""
+    """Data files of one bucket that are planned or read together; `partition` is serialized."""
 
     partition: bytes
     bucket: int
@@ -57,8 +57,8 @@ class BucketFiles:
 class ReadUnit:
     """Files of one bucket that are read together.
 
-    If `verbatim`, each row of the result is an unchanged row of one of the files, unaffected by
-    other rows of its key. Files and parts of files without a matching row are then not read.
+    With `verbatim`, each row of the result is an unchanged row of one of the files, unaffected by
+    other rows of its key; parts of files without a matching row are then not read.
     """
 
     files: BucketFiles
@@ -75,15 +75,15 @@ class ReadPlan:
 
     @property
     def files_read(self) -> int:
-        """Return the number of data files that are opened."""
+        """Return the number of data files that the read opens."""
         return sum(len(unit.files.files) for unit in self.units)
 
 
 def hides_level_0(table: FileStoreTable) -> bool:
     """Return whether batch reads leave out level-0 files, and need not merge the other files.
 
-    With deletion vectors, the compaction of a key deletes its older row by a vector; first-row
-    tables never write a key again.
+    With deletion vectors, a compaction marks the older row of each key as deleted; in first-row
+    tables, it drops rows whose key has an older row.
     """
     options = table.schema.options
     vectors = honoured.DELETION_VECTORS.of(options)
@@ -95,16 +95,20 @@ def hides_level_0(table: FileStoreTable) -> bool:
 def plan_read(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Plan a batch read of live files for the rows that match a predicate."""
+    """Plan a batch read of live files for the rows that match a predicate (None: all rows).
+
+    Raises FormatError if a file index is missing or damaged.
+    """
     return _Planner(table, predicate, live=True).plan(entries)
 
 
 def plan_changed(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Plan a read of the files that some snapshots added, like `plan_read`.
+    """Plan a read of files that snapshots added, as `plan_read` does for live files.
 
-    Level-0 files are always read, and files with common keys are merged.
+    Files of level 0 are not left out, and files with overlapping key ranges are merged, in every
+    table with a primary key.
     """
     return _Planner(table, predicate, live=False).plan(entries)
 
@@ -175,8 +179,8 @@ class _Planner:
     def _is_verbatim(self, files: Sequence[DataFileMeta]) -> bool:
         """Return whether each row of the result is an unchanged row of the files.
 
-        Of several merged files it is not: if the newer row of a key were skipped, the older row
-        would be returned.
+        This is false for several merged files: if the newer row of a key were skipped, the older
+        row would be returned.
         """
         if not self._merged:
             return True
@@ -227,12 +231,15 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple that sorts like the key; strings become bytes."""
+    """Return a serialized key as a tuple of its values in the form of `comparable_value`."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
 def comparable_value(value: object) -> object:
-    """Return a value of a key column in a form that sorts like the key."""
+    """Return a non-null value of a key column in a form that Python orders as Paimon does.
+
+    Strings become their UTF-8 bytes, and NaN is greater than all other numbers.
+    """
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -243,7 +250,8 @@ def comparable_value(value: object) -> object:
 def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
     """Group files by overlapping key ranges; return the groups in key order.
 
-    The files of a group are ordered from the oldest to the newest.
+    `types` are those of the trimmed primary key. The files of a group are ordered from the oldest
+    to the newest, by largest sequence number.
     """
     ranges = [
         (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
@@ -262,9 +270,10 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(slots=True)
 class BucketPruner:
-    """Selects buckets for a read: those of the bucket keys that a predicate allows.
+    """Selects the buckets of the bucket key values that a predicate allows.
 
-    The buckets are computed for each bucket count that occurs in the files.
+    `keys` has these values. The buckets are computed for each bucket count that occurs in the
+    files.
     """
 
     table: FileStoreTable
@@ -275,8 +284,9 @@ class BucketPruner:
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
         """Return the pruner for a predicate, or None if the predicate cannot select buckets.
 
-        This is so if it does not list the values of all bucket keys, if it lists too many values,
-        or if the table has no fixed buckets.
+        It cannot if it does not list the values of all bucket keys (floating-point values do not
+        count), if it lists more than 1000 combinations of them, or if no hash of the bucket key
+        determines the buckets of the table.
         """
         if bucket_mode(table.schema) not in _FIXED_MODES:
             return None
@@ -299,7 +309,7 @@ class BucketPruner:
         return cls(table, pa.table(arrays))
 
     def may_contain(self, entry: ManifestEntry) -> bool:
-        """Return whether a file may contain rows with one of the bucket keys."""
+        """Return whether a file, by its bucket, may contain rows that match the predicate."""
         total = entry.total_buckets
         if total <= 0:
             return True

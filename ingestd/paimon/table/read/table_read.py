@@ -1,4 +1,4 @@
-"""Read the merged rows of a table as of a snapshot, with the columns of the handle's schema.
+"""Read the merged rows of a table as of a snapshot, with the columns of the table's schema.
 
 `scan_plan` selects the files to open, `bucket_read` merges the files of a bucket.
 """
@@ -50,10 +50,12 @@ class TableReader:
     """A reader of the rows of a table that match `predicate`, in the columns `columns` (None: all).
 
     Columns are those of the handle's schema; for the schema of a snapshot see `at_snapshot`.
-    `key_filter` has the primary key columns of the rows to read (None: all rows). With `audit` the
-    result includes deletions that are still in the files, and its first column, `rowkind`, has the
-    kind of each row (+I, -U, +U, -D). With `top_level` only the top level of a primary-key table is
-    read, the result of a full compaction, which needs no merging.
+    `partition_filter` restricts the partitions (None: all). `key_filter` has the primary key
+    columns of the rows to read (None: all rows); without one of these columns, or for a table
+    without a primary key, ValueError is raised. With `audit` the result includes deletions that are
+    still in the files, and its first column, `rowkind`, has the kind of each row (+I, -U, +U, -D).
+    With `top_level` only the top level of a primary-key table is read, the result of a full
+    compaction, which needs no merging.
     """
 
     table: FileStoreTable
@@ -72,7 +74,7 @@ class TableReader:
     def plan(self, snapshot: Snapshot) -> ReadPlan:
         """Plan which files a read of a snapshot opens; only manifests are read.
 
-        Raises UnsupportedError for a table that cannot be read correctly, ConfigError for an
+        Raises UnsupportedError for a table that cannot be read correctly, ArgumentError for an
         unknown column, FormatError for a manifest that is missing or damaged.
         """
         refuse_unsupported(self.table.schema, for_write=False)
@@ -89,9 +91,10 @@ class TableReader:
         return replace(plan, manifests_skipped=len(manifests) - len(kept))
 
     def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
-        """Return the rows of a snapshot in parts of at most one unit of the plan each.
+        """Return an iterator of the rows of a snapshot, in parts of at most one unit of the plan.
 
-        Raises what `plan` raises, and FormatError for a data file that is missing or damaged.
+        Raises the errors of `plan`. Iteration raises FormatError for a data file that is missing or
+        damaged.
         """
         plan = self.plan(snapshot)
         return self.read_units(plan.units, index_entries(self.table, snapshot))
@@ -99,9 +102,10 @@ class TableReader:
     def read_units(
         self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
     ) -> Iterator[pa.Table]:
-        """Yield the rows of units of a plan.
+        """Yield the rows of units of a plan, in their order.
 
-        Rows that the deletion vectors of `index` delete are left out.
+        Rows that the deletion vectors in the index files `index` delete are left out. Raises
+        FormatError for a data file that is missing or damaged.
         """
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
@@ -128,12 +132,12 @@ class TableReader:
     def fields(self) -> tuple[DataField, ...]:
         """Return the fields of the requested columns.
 
-        Raises ConfigError, naming the column, if it does not exist.
+        Raises ArgumentError, naming the column, if it does not exist.
         """
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the result, with `rowkind` in an audit log."""
+        """Return the fields of the result: those of `fields`, after `rowkind` with `audit`."""
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:
@@ -185,7 +189,7 @@ def read_table(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> pa.Table:
-    """Return all rows of `iter_buckets` as one table."""
+    """Return all rows of `iter_buckets` as one table. Raises the same errors."""
     reader = TableReader(table, columns, predicate, partition_filter, key_filter)
     parts = list(_rows(reader, snapshot_id))
     return pa.concat_tables(parts) if parts else reader.empty()
@@ -200,9 +204,10 @@ def iter_buckets(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> Iterator[pa.Table]:
-    """Return the rows of a snapshot (None: the newest) in parts of at most one bucket each.
+    """Return an iterator of the rows of a snapshot (None: the newest), each part of one bucket.
 
-    Deleted rows are left out. The other arguments are those of `TableReader`.
+    Deleted rows are left out. The other arguments are those of `TableReader`. Iteration raises
+    ArgumentError for an unknown snapshot, and the errors of `TableReader.rows`.
     """
     return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
 
@@ -220,15 +225,19 @@ def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
 
 
 def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
-    """Return the table with the schema that it had at a snapshot."""
+    """Return the table with the schema that it had at a snapshot.
+
+    Raises ArgumentError if the snapshot does not exist, FormatError if its file or that of its
+    schema is damaged.
+    """
     snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
     return table.with_schema(table.schemas(snapshot.schema_id))
 
 
 def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tuple[DataField, ...]:
-    """Return the fields of some columns (None: all).
+    """Return the fields of the columns `columns` (None: all), in this order.
 
-    Raises ConfigError, naming the column, if one does not exist.
+    Raises ArgumentError, naming the unknown columns, if any does not exist.
     """
     names = table.schema.field_names if columns is None else tuple(columns)
     unknown = [name for name in names if name not in table.schema.field_names]
@@ -241,7 +250,10 @@ def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tup
 
 
 def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Return the entries of the index manifest of a snapshot; empty if it has none."""
+    """Return the entries of the index manifest of a snapshot; [] if it has no index manifest.
+
+    Raises FormatError if the index manifest is missing or damaged.
+    """
     if snapshot.index_manifest is None:
         return []
     return read_index_manifest(table.io, table.paths, snapshot.index_manifest)
@@ -253,8 +265,8 @@ def read_in_order(
     """Yield the parts that `read` returns for each unit, in the order of the units.
 
     Decoding uses all cores by itself, sorting and merging do not: on several cores, up to two units
-    are read ahead, within `PREFETCH_BYTES`. An error of `read` is raised in the turn of its unit.
-    If the caller stops early, only the units in progress were read in vain.
+    are read ahead, within `PREFETCH_BYTES`, unless all units together have fewer rows than
+    `small_rows`. An error of `read` is raised when the parts of its unit are due.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2 or len(units) < 2 or sum(map(_unit_rows, units)) < small_rows:

@@ -1,4 +1,4 @@
-"""Written files that a writer passes to the committer, not yet visible."""
+"""The messages by which writers pass written files, which are not visible yet, to the committer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 
 @dataclass(frozen=True, slots=True)
 class CommitMessage:
-    """Changes of one bucket.
+    """The file changes of one bucket.
 
     `partition` is the serialized partition row. `new_files`, `changelog_files` and
     `new_index_files` are committed in an APPEND snapshot (or in an OVERWRITE); `compact_before`,
-    `compact_after` and `compact_changelog` in a COMPACT snapshot after it (with the index files
-    if nothing is appended). A file name that was deleted from a level must not be added there
-    again: readers take it for deleted.
+    `compact_after` and `compact_changelog` in a COMPACT snapshot after it, with `new_index_files`
+    if the message has no other files for an APPEND. A file name that was deleted from a level must
+    not be added there again: readers take it for deleted.
 
-    `compact_expected` are the other files of the bucket above level 0, which the compaction relies
-    on (None: not checked). `removed_index_files` are index files of deletion vectors that the new
-    ones replace where a bucket may have several of them.
+    `compact_expected` are the names of the other files of the bucket above level 0, on which the
+    compaction relies (None: not checked). `removed_index_files` are the names of index files of
+    deletion vectors that the new ones replace, for tables whose buckets may have several of them.
     """
 
     partition: bytes
@@ -54,12 +54,14 @@ class CommitMessage:
 class ManifestCommittable:
     """All changes of one commit.
 
-    `identifier` increases with every commit of a user. `overwrite` empties the partitions in
-    `replaced` (None: the whole table) and adds the new files in one OVERWRITE snapshot; with
-    `rewrites` only if exactly these files are deleted. `statistics` is a statistics file, which is
-    committed in an ANALYZE snapshot of its own. `properties` are written into the snapshot
-    unchanged. The commit is refused unless the newest snapshot carries the properties in
-    `builds_on` (an empty value: the snapshot must not have the property).
+    `identifier` increases with every streaming commit of a user, and is `BATCH_COMMIT_IDENTIFIER`
+    for batch commits. With `overwrite`, the partitions in `replaced` (None: the whole table) are
+    emptied and the new files added in one OVERWRITE snapshot; with `rewrites`, only if exactly
+    these files are deleted. `statistics` is the name of a statistics file, which is committed in an
+    ANALYZE snapshot of its own. `watermark` is in milliseconds of the epoch. `properties` are
+    written into the snapshot; an empty value removes a property. The commit is refused unless the
+    newest snapshot carries the properties in `builds_on` (an empty value: the snapshot must not
+    have the property).
     """
 
     identifier: int

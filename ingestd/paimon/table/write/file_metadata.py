@@ -24,7 +24,11 @@ KEY_STATS_MODE = "truncate(128)"
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """What the manifest entries of new files have in common: table, encoding, level and origin."""
+    """The properties that the manifest entries of several new files share.
+
+    `level` is the level of the files, `source` whether they were appended or compacted, and
+    `key_stats_mode` the mode of the statistics of their key columns.
+    """
 
     table: FileStoreTable
     options: CoreOptions
@@ -34,7 +38,11 @@ class FileOrigin:
 
 
 class FileStatsCollector:
-    """Computes the manifest entry of a file from its rows, added in parts."""
+    """Computes the manifest entry of a file from its rows, which are added in parts.
+
+    In a table with a primary key, rows must be added in key order. Rows without sequence numbers
+    are numbered from `first_sequence`.
+    """
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
         schema, options = origin.table.schema, origin.options
@@ -55,7 +63,7 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """Return all rows with the columns that have a file index, or None if no column has one."""
+        """Return all rows with the columns that have a file index, or None without such columns."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
@@ -119,5 +127,5 @@ def _row(rows: pa.Table, position: int) -> list[object]:
 
 
 def retract_count(rows: pa.Table) -> int:
-    """Return the number of retractions among rows."""
+    """Return the number of rows of kind -U or -D; `rows` has the column `_VALUE_KIND`."""
     return int(np.count_nonzero(retractions(rows.column(VALUE_KIND).to_numpy())))

@@ -1,7 +1,7 @@
-"""Write the postponed bucket (`bucket` = -2).
+"""Write rows to the postponed bucket (`bucket` = -2).
 
 Its rows are neither ordered nor merged; a later compaction moves them to buckets (see
-`postpone_move`). Until then only streaming readers read them.
+`postpone_move`). Until then, only streaming readers read them.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#postpone-bucket
 """
@@ -23,10 +23,10 @@ order. All rows of a key must therefore have the same writer number, however man
 
 
 def postponed_table(table: FileStoreTable, commit_user: str) -> FileStoreTable:
-    """Return the handle through which a writer of the table writes rows to bucket -2.
+    """Return a handle of the table with the options by which rows are written to bucket -2.
 
-    The files are Avro without statistics, unless Avro does not support the type of a column. Their
-    names contain the commit user.
+    The files are Avro files without statistics, or if Avro does not support the type of a column,
+    files as in the other buckets. Their names contain the commit user.
     """
     prefix = f"{table.options.data_file_prefix}-u-{commit_user}-s-{WRITER}-w-"
     options = {**table.schema.options, honoured.DATA_FILE_PREFIX.name: prefix}

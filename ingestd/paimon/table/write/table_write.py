@@ -1,4 +1,4 @@
-"""Write rows of one bucket to data files of level 0, and to changelog files.
+"""Write the rows of a bucket to data files of level 0, and to changelog files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#input
@@ -6,8 +6,8 @@ https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#input
 Rows of primary-key tables are merged per key and sorted by key. Rows of append tables, and of
 postponed buckets (`bucket` = -2), are written in arrival order. With the changelog producer `input`
 all rows are also written, before merging, to changelog files beside the data files: in key order,
-rows of one key from the oldest to the newest, each with its row kind. Nothing is visible before it
-is committed.
+rows of one key from the oldest to the newest, each with its row kind. Files are not visible before
+they are committed.
 """
 
 import uuid
@@ -56,10 +56,10 @@ _SAMPLE_ROWS = 16384
 
 @dataclass(frozen=True, slots=True)
 class WrittenBucketFiles:
-    """Writes the data or changelog files of one bucket.
+    """A writer of the data files or the changelog files of one bucket.
 
-    `new_name` returns the names of new files. `indexed` is whether they have the file indexes of
-    the table; changelog files have none.
+    `new_name` returns a new file name at each call. With `indexed`, the files have the file indexes
+    of the table; changelog files have none.
     """
 
     table: FileStoreTable
@@ -72,8 +72,8 @@ class WrittenBucketFiles:
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
         """Write rows to files of about the target size; return their manifest entries.
 
-        Without rows, no file is written. If a file cannot be written, the files before it are
-        deleted.
+        Without rows, no file is written. If a file cannot be written, the files written before it
+        are deleted. Raises StorageError if the storage fails.
         """
         written: list[DataFileMeta] = []
         try:
@@ -85,7 +85,7 @@ class WrittenBucketFiles:
         return tuple(written)
 
     def delete(self, files: list[DataFileMeta] | tuple[DataFileMeta, ...]) -> None:
-        """Delete files that are not committed."""
+        """Delete files that will not be committed, with their index files; never raises."""
         delete_files(self.table, self.partition_values, self.bucket, files)
 
     def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:
@@ -122,7 +122,7 @@ class WrittenBucketFiles:
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """Return a function that yields names for new data files: one UUID, then a counter."""
+    """Return a function that returns a new data file name at each call: a UUID and a counter."""
     options = table.options.at_level(0)
     stem, count = f"{options.data_file_prefix}{uuid.uuid4()}", iter(range(1 << 31))
     return lambda: f"{stem}-{next(count)}.{options.file_extension}"
@@ -146,7 +146,9 @@ def write_bucket(
     rows are also written to changelog files, before they are merged.
 
     Raises ValueError if the rows do not fit the table: a column is missing or has another type, a
-    NOT NULL column has a null, or an append table gets a retraction.
+    NOT NULL column without a default has a null, or an append table gets a retraction. Raises
+    UnsupportedError for a row kind that the merge engine does not support, and StorageError if the
+    storage fails; no file remains then.
     """
     data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
@@ -168,7 +170,11 @@ def write_bucket(
 
 
 def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Return the rows to write, checked, in the columns of the table."""
+    """Return the rows to write, with the columns of the table and with default values.
+
+    Raises ValueError if the rows do not fit the table, and UnsupportedError for a row kind that the
+    merge engine does not support.
+    """
     checked = _checked(rows, table.schema)
     if VALUE_KIND in checked.column_names:
         checked = rows_to_write(checked, table.merge_rules)
@@ -216,7 +222,7 @@ def _checked_append(rows: pa.Table) -> pa.Table:
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """Return a function that yields names for new changelog files: one UUID, then a counter."""
+    """Return a function that returns a new changelog file name at each call: a UUID, a counter."""
     prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
     extension = table.options.for_changelog().file_extension
     stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
@@ -238,7 +244,10 @@ def changelog_files(
 
 
 def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Sort and merge the rows of a bucket; return all rows in changelog order, and the merged."""
+    """Sort and merge the rows of a bucket; return all rows in changelog order, and the merged rows.
+
+    Changelog order is by key, and from the oldest to the newest row of a key.
+    """
     if not rows.num_rows:
         return rows, rows
     keys, rules = table.schema.trimmed_primary_keys, table.merge_rules

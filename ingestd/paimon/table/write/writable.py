@@ -12,7 +12,8 @@ _LOG = logging.getLogger(__name__)
 def check_writable(table: FileStoreTable) -> None:
     """Raise UnsupportedError if an existing table cannot be written.
 
-    Options without effect are logged, once in a process for the same table and options.
+    Raises ConfigError for an invalid option value. Options without effect are logged, once in a
+    process for the same table and options.
     """
     refuse_unsupported(table.schema, for_write=True)
     ignored = ignored_options(table.schema.options)
