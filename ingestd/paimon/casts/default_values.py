@@ -30,7 +30,7 @@ def check_default_values(schema: TableSchema) -> None:
 
 @lru_cache(maxsize=256)
 def default_value(field: DataField) -> Array:
-    """Return the default value of a column, as an array of length 1.
+    """Return the default value of a column that has one, as an Arrow array of length 1.
 
     Raises SchemaConflictError, naming the column, if it is invalid for the column's type.
     """
@@ -47,7 +47,11 @@ def default_value(field: DataField) -> Array:
 
 
 def with_defaults(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return the rows with nulls in the columns `fields` replaced by default values, if any."""
+    """Return the rows with nulls replaced by the default values that `fields` declare.
+
+    Fields without a default value, and fields that `rows` does not contain, are ignored. Raises
+    SchemaConflictError, naming the column, if a default value is invalid for its type.
+    """
     for field in fields:
         if field.default_value is None or field.name not in rows.column_names:
             continue

@@ -43,16 +43,16 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Return `arrow_schema`, cached, because the files of a table share a few schemas."""
+    """Return the cached result of `arrow_schema`: the files of a table share a few schemas."""
     return arrow_schema(fields)
 
 
 def file_columns(
     file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> dict[str, DataField]:
-    """Match the requested fields with those of a file by id; return the file's fields by name.
+    """Return the file's field for each requested field, by the name of the requested field.
 
-    The names are those of the requested fields. Fields that the file lacks are left out.
+    Fields are matched by id. Requested fields that the file lacks are left out.
     """
     by_id = {field.id: field for field in file_fields}
     return {field.name: by_id[field.id] for field in fields if field.id in by_id}
@@ -61,11 +61,12 @@ def file_columns(
 def evolve(
     rows: pa.Table, file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> pa.Table:
-    """Return rows with the columns `file_fields` as rows with the columns `fields`.
+    """Return rows of a file with the columns `file_fields` as rows with the columns `fields`.
 
-    The columns have the order and the Arrow types of `fields`.
+    The result has the order and the Arrow types of `fields`. Columns that the rows lack are null.
 
-    Raises UnsupportedError, naming the column and the types, for a cast that is not implemented.
+    Raises UnsupportedError, naming the column, for a cast that is not implemented and for a value
+    that cannot be cast.
     """
     sources = file_columns(file_fields, fields)
     schema = columns_schema(tuple(fields))
@@ -139,10 +140,10 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast values to another data type.
+    """Cast values to another data type; nulls remain null.
 
-    Raises UnsupportedError for a cast that does not exist, and for a value outside the range of the
-    target type if Java raises an error for it, too.
+    Raises UnsupportedError for a cast that does not exist, for a text that is invalid for the
+    target type, and for a value outside its range if Java raises an error for the value, too.
     """
     if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
         return array
@@ -168,10 +169,11 @@ def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_text(array: Array, target: DataType) -> Array:
-    """Cast strings to any type.
+    """Cast strings to another type.
 
-    Raises UnsupportedError, naming the string, if it is invalid. Unlike `cast_array`, this function
-    supports nested types, because their default values are strings.
+    Unlike `cast_array`, this function supports ARRAY, MAP and ROW, because their default values are
+    strings. Raises UnsupportedError for a string that is invalid for the type, and for a MULTISET,
+    VECTOR, VARIANT or BLOB.
     """
     if target.root in CHARACTER_ROOTS:
         return cast_to_text(array, TEXT, target)
@@ -234,7 +236,10 @@ def _refused(source: DataType, target: DataType) -> UnsupportedError:
 
 
 def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # noqa: ANN401
-    """Apply `cast_nested` to each chunk of a column."""
+    """Apply `cast_nested` to each chunk of a column; return a ChunkedArray of the target type.
+
+    Raises ArrowInvalid as `cast_nested` does.
+    """
     parts: Any = [cast_nested(chunk, target) for chunk in chunks]
     kind: Any = target
     return pa.chunked_array(parts, kind)

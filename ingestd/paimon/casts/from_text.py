@@ -1,7 +1,7 @@
 """Casts of text to other types, as in Java: invalid text is an error.
 
-Texts of collections and rows, `[a, b]`, `{k -> v}` and `{a, b}`, are split one by one; the elements
-of all texts are then cast as one column.
+Texts of an ARRAY are written `[a, b]`, those of a MAP `{k -> v}`, those of a ROW `{a, b}`. They are
+split one by one; the elements of all texts are then cast as one column.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -54,7 +54,7 @@ _Parts = list[str | None]
 
 
 def cast_from_text(array: Array, target: DataType) -> Array:
-    """Cast strings to a type other than text, bytes and nested types.
+    """Cast strings to a number, BOOLEAN, DATE, TIME or timestamp type; nulls remain null.
 
     Raises UnsupportedError, naming the string, if it is invalid.
     """
@@ -197,9 +197,10 @@ _SIMPLE: Mapping[str, Callable[[str], object]] = {
 
 
 def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
-    """Cast strings to ARRAY, MAP or ROW; `cast` casts an array of strings to an inner type.
+    """Cast strings to ARRAY, MAP or ROW; nulls remain null.
 
-    Raises UnsupportedError, naming the string, if it is invalid.
+    `cast` casts an array of strings to the type of an element or field. Raises UnsupportedError for
+    an invalid string, and for a null as the key of a map.
     """
     texts: Any = array.to_pylist()
     if target.root == "ARRAY" and target.element is not None:
@@ -220,9 +221,10 @@ def _content(text: str, root: str) -> tuple[str, bool]:
 
 
 def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
-    """Split a string at the commas outside quotes and brackets; empty elements are dropped.
+    """Split a string at the commas outside quotes and brackets.
 
-    Without `keep_marks`, quotes, backslashes and characters after a backslash are removed.
+    Empty elements are dropped, and blanks around elements are removed. Without `keep_marks`,
+    quotes, backslashes and characters after a backslash are removed.
     """
     parts: list[str] = []
     current: list[str] = []

@@ -1,10 +1,10 @@
 """Format doubles as strings with the same digits as Java up to version 18.
 
 Unlike newer versions, these do not always print the shortest text that reads back as the same
-number, and readers compare the text. So digits are computed as in those versions: one decimal digit
-after the other, until the remainder is less than half the distance to the next double, in integers
-of 32, 64 or any number of bits, whichever is sufficient. The width affects the result in ties and
-overflows.
+number, so the digits must be computed by their algorithm to get equal texts. It computes one
+decimal digit after the other, until the remainder is less than half the distance to the next
+double, in integers of 32, 64 or any number of bits, whichever is sufficient. The width affects the
+result in ties and overflows.
 """
 
 import math
@@ -17,7 +17,7 @@ _PLAIN_EXPONENTS = range(-3, 8)
 
 
 def java_double(value: float) -> str:
-    """Return the string of a double, NaN and Infinity included."""
+    """Return the string of a double, which may also be NaN or infinite."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""

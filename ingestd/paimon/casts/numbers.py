@@ -1,7 +1,7 @@
 """Casts between numbers, booleans and decimals, as in Java.
 
-Integers wrap around on overflow, floats cast to integers are clamped to the range, and a decimal
-that does not fit becomes null.
+Integers wrap around on overflow. Floats cast to integers are clamped to the range of BIGINT or INT;
+for SMALLINT and TINYINT, the clamped INT wraps around. A decimal that does not fit becomes null.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -34,7 +34,7 @@ _DTYPES: Mapping[str, type[np.number[Any]]] = {
 
 
 def cast_number(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast numbers and booleans to numbers or booleans.
+    """Cast numbers and booleans to numbers or booleans; nulls remain null.
 
     Raises UnsupportedError for NaN or an infinity that is cast to DECIMAL.
     """
@@ -74,8 +74,8 @@ def _to_decimal(source: DataType) -> Callable[[Any], Decimal]:
 def decimals(values: list[Any], convert: Callable[[Any], Decimal], target: DataType) -> Array:
     """Cast values to a decimal type, rounded half up; a value that does not fit becomes null.
 
-    `convert` returns the exact decimal of a value. Raises UnsupportedError for a value that is not
-    finite.
+    `convert` returns the exact decimal of a value that is not None; its errors are raised. Raises
+    UnsupportedError for a value that is not finite.
     """
     scale, limit = target.scale or 0, (target.precision or 0) - (target.scale or 0)
     unit = Decimal(1).scaleb(-scale)

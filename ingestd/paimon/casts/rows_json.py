@@ -74,9 +74,10 @@ _Item = TypeVar("_Item")
 
 
 def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """Encode rows as canonical JSON lines, one per row, in the order of the rows.
+    """Return the canonical JSON line of each row, in the order of the rows.
 
-    `fields` are the columns with their Paimon types.
+    `fields` are the columns to encode, with their Paimon types. Raises FormatError for an invalid
+    VARIANT.
     """
     if rows.num_rows == 0:
         return []

@@ -35,9 +35,10 @@ _NEVER_CUT = BINARY_ROOTS | NESTED_ROOTS
 
 
 def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast values of any type with a string form to strings of the target's length.
+    """Cast values to strings of the target's length: truncated, and padded with blanks for CHAR.
 
-    Strings of bytes and nested values are not truncated.
+    The strings of bytes and nested values are neither truncated nor padded. Raises ValueError for
+    a type without a string form, ArrowInvalid for bytes that are not UTF-8.
     """
     texts = text_of(array, source)
     if target.length is None or source.root in _NEVER_CUT:
@@ -49,7 +50,10 @@ def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_to_bytes(array: Array, target: DataType) -> Array:
-    """Cast strings or bytes to bytes of the target's length."""
+    """Cast strings or bytes to bytes of the target's length.
+
+    Longer values are truncated; shorter values are padded with zero bytes for BINARY.
+    """
     data: Array = array.cast(pa.binary())
     if target.length is None:
         return data
@@ -69,7 +73,10 @@ def _compute(name: str, array: Array, **options: object) -> Array:
 
 
 def text_of(array: Array, t: DataType) -> Array:
-    """Return the string of each value, not truncated; null for a null value."""
+    """Return the string of each value, not truncated; null for a null value.
+
+    Raises ValueError for a type without a string form, ArrowInvalid for bytes that are not UTF-8.
+    """
     if t.root in CHARACTER_ROOTS:
         return array
     if t.root in TIMESTAMP_ROOTS:

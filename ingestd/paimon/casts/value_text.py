@@ -32,7 +32,10 @@ def _plain(value: Decimal) -> str:
 
 
 def date_texts(array: Array) -> Array:
-    """Return dates in ISO 8601; the year has at least four digits, and a `+` from 10000 on."""
+    """Return dates as ISO 8601 strings.
+
+    The year has at least four digits; `+` precedes years from 10000 on, `-` negative years.
+    """
     dates = _dates(_numbers(array))
     return pa.array(dates, pa.string(), mask=_nulls(array))
 
@@ -45,7 +48,10 @@ def time_texts(array: Array) -> Array:
 
 
 def timestamp_texts(array: Array, precision: int, suffix: str) -> Array:
-    """Return timestamps in ISO 8601 with `precision` fraction digits, followed by `suffix`."""
+    """Return timestamps as ISO 8601 strings with `precision` fraction digits and then `suffix`.
+
+    Further digits are dropped.
+    """
     kind: Any = array.type
     ticks = _TICKS[kind.unit]
     width = len(str(ticks)) - 1

@@ -70,9 +70,9 @@ _FROM_LOGICAL: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A target type, of Avro or Arrow, and the conversion of values that are not null to it.
+    """A target type, of Avro or Arrow, and the function that converts values to it.
 
-    `convert` is None if the values need no conversion.
+    `convert` is called with values that are not null; it is None if they need no conversion.
     """
 
     type: _Cell
@@ -80,9 +80,10 @@ class Codec:
 
 
 def _record_codec(fields: list[ArrowField], name: str = _ROOT_RECORD) -> Codec:
-    """Return the Avro record type of Arrow fields, and the conversion of rows (dictionaries) to it.
+    """Return the codec of Arrow fields: their Avro record type, and the conversion of rows to it.
 
-    Raises UnsupportedError for a column name or a type that Avro cannot store.
+    Rows are dictionaries of values by column name. Raises UnsupportedError for a column name or a
+    type that Avro cannot store.
     """
     codecs = {field.name: _field_codec(field, f"{name}_{field.name}") for field in fields}
     parts = []

@@ -80,8 +80,8 @@ class GroupFilter:
 class FilePart:
     """Rows read from a data file.
 
-    `ranges` are their row numbers in the file, in order; `row_count` is the number of rows of the
-    whole file.
+    `ranges` are the ranges of row numbers that `rows` has in the file, in the order of the rows.
+    `row_count` is the number of rows of the whole file.
     """
 
     rows: pa.Table
@@ -134,8 +134,9 @@ class FileFormat(Protocol):
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         """Return the rows in file order, with the requested columns that the file contains.
 
-        `columns` None requests all columns. Raises FileNotFoundError, and FormatError with the path
-        if the file cannot be decoded.
+        `columns` None requests all columns. Raises FileNotFoundError if the file does not exist,
+        StorageError if the store fails, FormatError with the path if the file cannot be decoded,
+        and UnsupportedError for content that ingestd does not support.
         """
         ...
 
@@ -172,9 +173,10 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Yield the rows as `read_batches` does, but None for parts that `wanted` excludes.
+        """Yield the rows as `read_batches` does, each part with its number of rows.
 
-        A part is tested when it is reached.
+        A part that `wanted` excludes has None in place of its rows. A part is tested when it is
+        reached.
         """
         ...
 
@@ -182,7 +184,10 @@ class PartReader(Protocol):
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a data file part by part. Raises the errors of `FileFormat.read_file`."""
+    """Yield the rows of a data file in parts of this size.
+
+    Raises the errors of `load_format` and of `FileFormat.read_file`.
+    """
     yield from load_format(format_of(path)).read_batches(io, path, columns, size)
 
 
@@ -196,7 +201,8 @@ def stream_wanted(
     """Yield the rows of a data file in parts, possibly with rows that were not requested.
 
     If the format can skip parts, those that `wanted` excludes have None in place of their rows. A
-    part is tested when it is reached. Raises the errors of `FileFormat.read_file`.
+    part is tested when it is reached. Raises the errors of `load_format` and of
+    `FileFormat.read_file`.
     """
     module = load_format(format_of(path))
     if wanted is not None and isinstance(module, PartReader):
@@ -211,9 +217,10 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return the requested rows of a data file, possibly with rows that were not requested.
+    """Return the rows of a data file, without the parts that `wanted` excludes.
 
-    Raises the errors of `FileFormat.read_file`.
+    Formats that cannot skip parts return all rows. Raises the errors of `load_format` and of
+    `FileFormat.read_file`.
     """
     module = load_format(format_of(path))
     if isinstance(module, PartReader):
@@ -241,9 +248,10 @@ def format_of(file_name: str) -> str:
 def decoding(
     source: pa.NativeFile, path: str, format_name: str, broken: Broken = (IndexError, ValueError)
 ) -> Iterator[None]:
-    """Convert errors of the block to FormatError or StorageError, then close the file.
+    """Convert errors of the block to FormatError or StorageError; close `source` at its end.
 
-    Exceptions of the types `broken` mean that the file is damaged.
+    Errors of Arrow, and those of the types `broken`, mean that the file is damaged; an OSError with
+    an error number means that it cannot be read.
     """
     try:
         yield

@@ -81,7 +81,7 @@ class _Kept:
         self.parts: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        """Append a copy of the bytes."""
+        """Append a copy of the bytes, and return their number."""
         self.parts.append(bytes(data))
         return len(data)
 
@@ -151,8 +151,9 @@ class _Sink:
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    Timestamps are in nanoseconds, TIME is an int. Raises FormatError if the file is not ORC or is
-    damaged, UnsupportedError if it has timestamps outside the range of nanoseconds (1677 to 2262).
+    Timestamps are in nanoseconds, TIME is an int. Raises FormatError, naming the file, if it is not
+    ORC or is damaged, UnsupportedError for a compression or timestamps that cannot be read:
+    timestamps outside the range of nanoseconds (1677 to 2262), and those of `refuse_doubtful`.
     """
     source = io.open_input(path)
     with _decoding(source, path):

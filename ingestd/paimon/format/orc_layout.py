@@ -55,8 +55,9 @@ class ScaleStream:
 class OrcLayout:
     """The footers of an ORC file.
 
-    Raises ValueError or IndexError if they are invalid, UnsupportedError for a compression that
-    cannot be read.
+    The constructor and the methods raise an error of the decoders (ValueError, IndexError, KeyError
+    or zlib.error) if the footers are invalid. The constructor raises UnsupportedError for a
+    compression that cannot be read.
     """
 
     def __init__(self, source: pa.NativeFile) -> None:
@@ -107,8 +108,8 @@ class OrcLayout:
     def row_bytes(self, columns: Collection[str] | None) -> float:
         """Return the approximate mean size in bytes of a row of some columns (None: all) in memory.
 
-        It is 8 bytes for each column, and the mean length of strings and binaries, whose total
-        length the footer contains.
+        The size is the sum of 8 bytes for each column and of the mean length of strings and
+        binaries, which is computed from the statistics in the footer.
         """
         numbers = self._numbers(columns)
         statistics = _messages(self._footer, 7)

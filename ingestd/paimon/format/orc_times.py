@@ -23,7 +23,7 @@ _UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"})
 
 
 def refuse_doubtful(rows: pa.Table, zones: Collection[str]) -> None:
-    """Raise UnsupportedError for timestamps that the library may read with an error of a second.
+    """Raise UnsupportedError for timestamps that the library may read one second too early or late.
 
     These are timestamps near 1970 with a fraction of a second. `zones` are the time zones of the
     file's writers. For a writer in another time zone than UTC, the library decides by the sign of
@@ -52,7 +52,10 @@ def _is_doubtful(column: Array) -> bool:
 
 
 def timestamp_problem(rows: pa.Table) -> str | None:
-    """Return a description, with the column, of timestamps that ORC cannot store, or None."""
+    """Return a description of timestamps that ORC cannot store, with their column.
+
+    The result is None if all timestamps can be stored.
+    """
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         for chunk in column.chunks:
             problem = _problem(chunk)

@@ -64,10 +64,10 @@ class StreamedFile:
     def batches(
         self, size: BatchSize, groups: Sequence[int] | None = None, first: int | None = None
     ) -> Iterator[pa.Table]:
-        """Yield rows of some row groups (None: all) in parts of this size.
+        """Yield the rows of some row groups (None: all) in parts of this size.
 
-        `first` limits the rows of the first part: the result of `next_count` for the part before
-        it, or None if there is none.
+        `first` limits the number of rows of the first part. It is the result of `next_count` for
+        the part that was read before, or None for the first part of a file.
         """
         chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
         promised = max(map(self._row_bytes, chosen), default=1.0)
@@ -243,9 +243,9 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column
-    exceeds the range of nanoseconds. Raises FormatError, naming the file, if it is not Parquet or
-    is damaged.
+    INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column is
+    outside the range of nanoseconds. Raises FormatError, naming the file, if it is not Parquet or
+    is damaged, and UnsupportedError if such a value is inside a nested column.
     """
     return read_part(io, path, columns, None).rows
 
@@ -276,9 +276,10 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Yield the rows as `read_batches` does, but None for row groups that `wanted` excludes.
+    """Yield the rows as `read_batches` does, each part with its number of rows.
 
-    A row group is tested when it is reached.
+    A row group that `wanted` excludes is one part, with None in place of its rows. A row group is
+    tested when it is reached.
     """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):
@@ -310,9 +311,10 @@ def _group_batches(
     size: BatchSize,
     first: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield row group `number` in parts; INT96 columns that exceed nanoseconds are in microseconds.
+    """Yield row group `number` in parts.
 
-    `first` is that of `StreamedFile.batches`.
+    INT96 columns with values outside the range of nanoseconds are in microseconds. `first` is that
+    of `StreamedFile.batches`.
     """
     wide = _int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0

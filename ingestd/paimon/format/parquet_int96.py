@@ -35,10 +35,11 @@ _Micros = npt.NDArray[np.int64]
 def beyond_nanoseconds(
     source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]
 ) -> Mapping[str, Column]:
-    """Return the columns among `names` with values that exceed nanoseconds, in microseconds.
+    """Return the columns among `names` with a value outside the range of nanoseconds.
 
-    The columns have the rows of the row groups `groups`. Raises UnsupportedError if such a value is
-    inside a nested column, or exceeds microseconds.
+    The columns are in microseconds and have the rows of the row groups `groups`. Raises
+    UnsupportedError if such a value is inside a nested column, or outside the supported range of
+    microseconds.
     """
     source.seek(0)
     file = pq.ParquetFile(source, metadata=_with_bytes(source))

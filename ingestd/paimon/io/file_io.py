@@ -52,7 +52,10 @@ class FileIO(Protocol):
         ...
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet; it is durable when the call returns."""
+        """Write a file that must not exist yet; it is durable when the call returns.
+
+        Raises StorageError if the file exists.
+        """
         ...
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
@@ -94,7 +97,10 @@ class FileIO(Protocol):
         ...
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False, and change nothing, if it is not empty."""
+        """Delete an empty directory; return False, and change nothing, if it cannot be deleted.
+
+        Reasons are that it is not empty or does not exist.
+        """
         ...
 
     def delete_tree(self, path: str) -> None:
@@ -149,7 +155,7 @@ def is_local(uri: str) -> bool:
 
 
 def is_object_store(uri: str) -> bool:
-    """Return whether a path is in an object store."""
+    """Return whether a path is in an object store: neither on a local file system nor in HDFS."""
     return not is_local(uri) and _scheme(uri) not in HDFS.schemes
 
 

@@ -51,7 +51,10 @@ class HdfsFileIO:
             return hdfs.again(lambda: _read_whole(hdfs, hdfs_path))
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet, durably. Raises StorageError."""
+        """Write a file that must not exist yet, durably. Raises StorageError if it exists.
+
+        A file with exactly these bytes counts as written.
+        """
         if not self.try_write_atomic(path, data):
             raise StorageError(f"cannot write {path}: File exists")
 

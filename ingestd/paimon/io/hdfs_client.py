@@ -188,7 +188,7 @@ def may_pass(error: Exception) -> bool:
 def is_unknown(error: Exception) -> bool:
     """Return whether an error means that the library does not support a request.
 
-    Such errors are instances of a subclass of RuntimeError.
+    The library raises such errors as instances of a subclass of RuntimeError.
     """
     return isinstance(error, RuntimeError) and type(error) is not RuntimeError
 

@@ -50,7 +50,7 @@ class LocalFileIO:
             return Path(local_path(path)).read_bytes()
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet, durably."""
+        """Write a file that must not exist yet, durably. Raises StorageError if it exists."""
         target = Path(local_path(path))
         with _storage_errors("write", path):
             self._make_directories(target.parent)
@@ -132,7 +132,7 @@ class LocalFileIO:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": str(error)}})
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False if it cannot be deleted."""
+        """Delete an empty directory; return False if it is missing, not empty or not deletable."""
         try:
             Path(local_path(path)).rmdir()
         except OSError:
@@ -147,7 +147,8 @@ class LocalFileIO:
     def rename_directory(self, source: str, target: str) -> None:
         """Rename a directory.
 
-        Raises StorageError if the new name is a file or a directory with content.
+        Raises StorageError if the directory does not exist, or if the new name is a file or a
+        directory with content.
         """
         old, new = Path(local_path(source)), Path(local_path(target))
         with _storage_errors("rename", source):
@@ -215,7 +216,10 @@ class LocalFileIO:
 
 @contextlib.contextmanager
 def room_for(path: str) -> Iterator[None]:
-    """Convert errors of a full local disk in the block to DiskFullError, with the upload's path."""
+    """Raise DiskFullError in place of an error of the block that is due to a full local disk.
+
+    `path` is the file to upload, which the message names.
+    """
     try:
         yield
     except OSError as error:

@@ -42,7 +42,7 @@ class MemoryFileIO:
                 raise FileNotFoundError(path) from None
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet."""
+        """Write a file that must not exist yet. Raises StorageError if it exists."""
         if not self.try_write_atomic(path, data):
             raise StorageError(f"cannot write {path}: File exists")
 

@@ -69,7 +69,10 @@ class ObjectFileIO:
             return obstore.get(store, key).bytes().to_bytes()
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write an object that must not exist yet. Raises StorageError."""
+        """Write an object that must not exist yet. Raises StorageError if it exists.
+
+        An object with exactly these bytes counts as written.
+        """
         if not self.try_write_atomic(path, data):
             raise StorageError(f"cannot write {path}: File exists")
 
@@ -98,7 +101,10 @@ class ObjectFileIO:
         return [entry.name for entry in self.list_entries(directory)]
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the entries of a directory, sorted by name; directories have size and time 0."""
+        """Return the entries of a directory, sorted by name; [] if it does not exist.
+
+        Directories have the size and the modification time 0.
+        """
         store, key = self._resolve(directory)
         with _storage_errors("list", directory):
             listing = obstore.list_with_delimiter(store, key)
@@ -128,7 +134,7 @@ class ObjectFileIO:
             return int(obstore.head(store, key)["size"])
 
     def make_directory(self, path: str) -> None:
-        """Write an empty object into a directory, so that the directory exists."""
+        """Create a directory by writing an empty object into it."""
         self.overwrite(f"{path}/{_DIRECTORY}", b"")
 
     def delete_quietly(self, path: str) -> None:
@@ -144,7 +150,10 @@ class ObjectFileIO:
             )
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False if it is not empty."""
+        """Delete an empty directory; return False if it is not empty or was not created.
+
+        Only a directory created by `make_directory` can be empty.
+        """
         store, key = self._resolve(path)
         with _storage_errors("delete", path):
             if set(_below(store, key)) != {f"{key}/{_DIRECTORY}"}:

@@ -10,7 +10,7 @@ def has_file(io: FileIO, path: str) -> bool:
     """Return whether a file exists, with one request.
 
     `FileIO.exists` also finds directories, so in an object store it needs a listing if the file
-    does not exist. Raises StorageError.
+    does not exist. Raises StorageError if the store does not answer the request.
     """
     try:
         io.size(path)
@@ -22,7 +22,8 @@ def has_file(io: FileIO, path: str) -> bool:
 def prove_exclusive(io: FileIO, directory: str) -> None:
     """Check that the store refuses to publish a file twice, which every commit relies on.
 
-    Raises StorageError if it does not, or if the directory cannot be written to.
+    Writes a file to the directory and deletes it. Raises StorageError if the store publishes the
+    file twice, or if the directory cannot be written to.
     """
     probe = f"{directory}/.ingestd-probe-{uuid.uuid4()}"
     try:

@@ -16,10 +16,11 @@ _OBJECTS = "ingestd.paimon.io.object_store"
 class Family:
     """A kind of store: the schemes of its paths, and its options.
 
-    `prefixes` are those of its options. `names` maps the names of the options, without their prefix
-    (with it if `whole`), to their names in the store's client. The names in `hosted` may be
-    followed by a host or a nameservice. `home` is the module whose `open_file_io` opens such
-    stores; it imports the store's client, and is itself imported only for a path of such a store.
+    The names of its options start with one of `prefixes`. `names` maps the names of the options,
+    without their prefix (with it if `whole` is set), to their names in the store's client. The
+    names in `hosted` may be followed by a host or a nameservice. `home` is the module whose
+    `open_file_io` opens such stores; because it imports the store's client, it is imported only for
+    a path of such a store.
     """
 
     title: str
@@ -31,7 +32,10 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """Return an option's name as in `names`, or None for an option of another kind of store."""
+        """Return the name of an option in the form of `names`.
+
+        The result is None for an option of another kind of store.
+        """
         start = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
         return name if start is not None and self.whole else start and name[len(start) :]
 
@@ -130,7 +134,10 @@ def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
-    """Raise ConfigError for an unknown option, or one that the scheme does not use."""
+    """Raise ConfigError for an option that stores of a scheme do not have.
+
+    Stores of local paths have no options.
+    """
     family = SCHEMES.get(scheme)
     if options and family is None:
         names = ", ".join(sorted(options))

@@ -60,7 +60,10 @@ RETRACTABLE = frozenset(
 
 
 def takes_retractions(function: FieldFunction) -> bool:
-    """Return whether a column accepts deletions: it retracts values, or ignores deletions."""
+    """Return whether a column with this function accepts deletions.
+
+    The function then retracts values, or ignores retractions.
+    """
     return function.ignore_retract or function.name in RETRACTABLE
 
 
@@ -69,8 +72,9 @@ def fold(
 ) -> Column:
     """Fold the column `name` by its aggregate function; return one cell per key.
 
-    Raises UnsupportedError for an unknown function, or one that cannot retract a value that the
-    events retract."""
+    Raises UnsupportedError for an unknown function, and for retractions if the function does not
+    support them. Raises the errors of the function.
+    """
     if function.ignore_retract:
         ops = np.where(ops == RETRACT, SKIP, ops)
     elif function.name not in RETRACTABLE and bool((ops == RETRACT).any()):

@@ -19,7 +19,7 @@ def union(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """Return the union of the bitmaps per key; nulls are ignored.
 
     A cell is a bitmap in the portable 32-bit format. The only cell of a key is returned unchanged.
-    Raises FormatError for a cell of several that is not such a bitmap.
+    Raises FormatError if a key has several cells, and one of them is not such a bitmap.
     """
     at = np.flatnonzero(events.since_set(ops) & events.valid(column))
     bounds = np.searchsorted(events.key[at], np.arange(events.count + 1))

@@ -53,8 +53,9 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
 def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """Return the product per key of values that are not null, rounded half up at each step.
 
-    The product is divided by retracted values. Raises UnsupportedError for a quotient with an
-    infinite expansion, like Java."""
+    The product is divided by retracted values. Like Java, raises UnsupportedError for a division by
+    zero, and for a quotient with an infinite expansion.
+    """
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))

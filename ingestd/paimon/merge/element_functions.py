@@ -34,11 +34,11 @@ _Parts = list[Part]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How an element function combines cells: `merge` and `retract`.
+    """The steps by which an element function combines the cells of a key.
 
-    `merge` combines the accumulator (None: empty) with a newer cell, `retract` removes the elements
-    of a cell from the accumulator. With `turns`, the accumulator is merged into an older cell,
-    otherwise the older cell into the accumulator.
+    `merge` combines the accumulator (None: empty) with a newer cell; `retract` removes the elements
+    of a cell from the accumulator. An older cell is merged like a newer one, unless `turns` is set:
+    then `merge` gets the older cell as the accumulator, and the accumulator as the newer cell.
     """
 
     merge: Callable[[_Parts | None, _Parts], _Parts]
@@ -81,7 +81,10 @@ def _step(now: _Parts | None, new: _Parts, op: int, fold: Fold) -> _Parts | None
 
 
 def collecting(distinct: bool) -> Fold:
-    """Return the steps of collect: a retraction removes one occurrence of each of its elements."""
+    """Return the steps of collect: a retraction removes an equal element for each of its elements.
+
+    With `distinct`, each element is kept once.
+    """
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         together = [*(now or ()), *new]
@@ -110,9 +113,10 @@ def mapping() -> Fold:
 
 
 def nesting(keyed: bool, limit: int | None) -> Fold:
-    """Return the steps of nested_update, with at most `limit` rows (None: no limit).
+    """Return the steps of nested_update.
 
-    If `keyed`, a newer row of a nested key replaces the older row.
+    If a result has `limit` rows (None: no limit), no rows are added to it; the first cell is kept
+    whole. If `keyed`, a newer row of a nested key replaces the older row.
     """
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
@@ -197,7 +201,9 @@ def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunc
 def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """Return all rows of the arrays per key; with `nested_key`, the newest row of each nested key.
 
-    At most `count_limit` rows are kept."""
+    Once a result has `count_limit` rows, no rows are added to it; the first array of a key is kept
+    whole.
+    """
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
     virtual = not bool(step_keys.any())
@@ -218,7 +224,10 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
 def nested_partial_update(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return one row per nested key, with the newest non-null value of each field."""
+    """Return one row per nested key, with the newest non-null value of each field.
+
+    The only array of a key is kept unchanged. Retractions are not supported.
+    """
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values
     alone = (elements.cells == 1)[elements.key]

@@ -96,14 +96,21 @@ def _one_of_each(key: Index, code: Index, priority: Index) -> Mask:
 
 
 def list_offsets(key: Index, present: Mask) -> Array:
-    """Return the list offsets (keys + 1,) of elements sorted by key, null for keys not present."""
+    """Return the list offsets (keys + 1,) of elements sorted by key, for `list_array`.
+
+    `key` (n,) has the key of each element. The offset of a key that `present` (keys,) does not mark
+    is null.
+    """
     offsets = np.searchsorted(key, np.arange(len(present) + 1)).astype(np.int32)
     nulls: Array = pa.array(offsets, mask=np.append(~present, False))
     return nulls
 
 
 def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
-    """Build an array of a list or map type from its elements and offsets (null: a null cell)."""
+    """Build an array of a list or map type from its elements and the offsets of its cells.
+
+    A cell whose offset is null is null. The elements of maps are structs of key and value.
+    """
     # The type stubs lack some element types.
     lists: Any = pa.ListArray
     maps: Any = pa.MapArray

@@ -71,13 +71,19 @@ class MergeEvents:
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
     def last(self, marked: Mask) -> Index:
-        """Return the last event in the mask (n,) of each key, -1 for keys without one."""
+        """Return the number of the last event of each key that the mask (n,) marks; shape (keys,).
+
+        The number is -1 for keys without a marked event.
+        """
         at = np.where(marked, np.arange(len(marked)), -1)
         newest: Index = np.maximum.reduceat(at, self.starts) if self.count else at
         return newest
 
     def first(self, marked: Mask) -> Index:
-        """Return the first event in the mask (n,) of each key, -1 for keys without one."""
+        """Return the number of the first event of each key that the mask (n,) marks; shape (keys,).
+
+        The number is -1 for keys without a marked event.
+        """
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
         oldest: Index = np.minimum.reduceat(at, self.starts) if self.count else at
@@ -92,7 +98,10 @@ class MergeEvents:
         return marks
 
     def since_set(self, ops: Ops) -> Mask:
-        """Return a mask (n,) of the events from each key's last SET on, without SKIP events."""
+        """Return a mask (n,) of each key's events from its last SET on, without SKIP events.
+
+        For a key without a SET, these are all events but the skipped ones.
+        """
         counts: Mask = ops != SKIP
         sets = ops == SET
         if bool(sets.any()):
@@ -100,7 +109,10 @@ class MergeEvents:
         return counts
 
     def pick(self, column: Column, at: Index) -> Column:
-        """Return the cells of one event per key, null where its number in `at` (keys,) is -1."""
+        """Return one cell of a column per key: that of the event whose number is in `at` (keys,).
+
+        The cell is null where the number is -1.
+        """
         missing = at < 0
         if not bool(missing.any()):
             return column.take(self.rows[at])
@@ -145,7 +157,7 @@ class Chosen:
 
 
 def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
-    """Return the chosen events with older ones first; the last REVERSED event is the first."""
+    """Return the chosen events with the REVERSED events of each key first, in reverse order."""
     older = ops[chosen.at] == REVERSED
     if not bool(older.any()):
         return chosen
@@ -165,7 +177,10 @@ def whole(column: Column) -> Array:
 
 
 def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
-    """Spread one value per present key over all keys; the others get zero; shape (keys,)."""
+    """Return an array (keys,) with `values` at the keys that `present` marks, and zero elsewhere.
+
+    `values` has one value per marked key.
+    """
     full = np.zeros(len(present), values.dtype)
     full[present] = values
     return full

@@ -36,7 +36,8 @@ class SortedKeys:
     """Rows grouped by key.
 
     `order` (n,) holds row positions by key, from oldest to newest within a key; `first` (n,) marks
-    the positions of `order` at which a key begins."""
+    the positions of `order` at which a key begins.
+    """
 
     order: Positions
     first: npt.NDArray[np.bool_]
@@ -91,8 +92,7 @@ def _starts(ranks: Sequence[Ranks]) -> npt.NDArray[np.bool_]:
 
 
 def column_ranks(column: Column) -> list[Ranks]:
-    """Return arrays that order a column, the most significant one first.
-
+    """Return arrays (rows,) of ranks that order a column, the most significant array first.
     Raises ValueError if the column has nulls or a type that cannot be a key.
     """
     array = _whole(column)
@@ -156,7 +156,10 @@ class _Codes:
 
 
 def stable_order(ranks: Sequence[Ranks]) -> Positions:
-    """Return row positions ordered by `ranks`, the most significant first (at least one)."""
+    """Return row positions ordered by arrays of ranks, of which the first is the most significant.
+
+    Rows with equal ranks keep their order. At least one array is required.
+    """
     if not len(ranks[0]):
         return np.empty(0, np.int64)
     if len(ranks) == 1 and _is_mostly_sorted(ranks[0]):

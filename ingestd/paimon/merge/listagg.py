@@ -18,9 +18,10 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return the joined strings of each key, without null and empty strings.
+    """Return the strings of each key joined by the delimiter, without null and empty strings.
 
-    With `distinct`, strings are split into words, and repeated words of later strings are left out.
+    With `distinct`, the strings after the first are split at the delimiter into words, and words
+    that the result already contains are left out. A key whose strings are all null gets null.
     """
     array = whole(column)
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))

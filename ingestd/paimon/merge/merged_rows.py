@@ -22,11 +22,12 @@ LEVEL = "_LEVEL"
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
-    """The rows to merge, and what is known of each event.
+    """The rows to merge, their events, and the properties of each event.
 
-    `kinds` (n,) is the row kind of each event. Masks of events: `retracts` marks retractions,
-    `absent` events that were already merged into a lower level, `ignored` these and the retractions
-    to ignore. `single` (keys,) marks keys with one row, which is kept unchanged.
+    `kinds` (n,) has the row kind of each event. The masks (n,) mark events: `retracts` marks
+    retractions, `absent` marks events that were already merged into a lower level, `ignored` marks
+    these and, if the rules ignore deletions, the retractions. `single` (keys,) marks keys with one
+    row, which is kept unchanged.
     """
 
     rows: pa.Table
@@ -52,17 +53,21 @@ class MergeInput:
 
     @property
     def last(self) -> Index:
-        """Return the last event of each key that is not ignored, or its last event if all are."""
+        """Return the number of the last event of each key that is not ignored; shape (keys,).
+
+        If all events of a key are ignored, it is the number of its last event.
+        """
         if not bool(self.ignored.any()):
             return self.events.ends - 1
         newest = self.events.last(~self.ignored)
         return np.where(newest < 0, self.events.ends - 1, newest)
 
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
-        """Return the merged rows with system columns; `column` merges a column, given its name.
+        """Return the merged rows, one per key, with the columns of the input except `LEVEL`.
 
-        A merged row is an insert, or a delete where `deleted` marks it; a single row keeps its
-        kind.
+        `column` is called with the name and the cells of each column that is not a system column,
+        and returns one cell per key. A merged row has the kind INSERT, or DELETE if the mask
+        `deleted` (keys,) marks its key; a single row keeps its kind.
         """
         last = self.last
         kinds = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))

@@ -36,8 +36,9 @@ _FOLLOW = FieldFunction(LAST_VALUE)
 class GroupOrder:
     """The order of a merge's events in one sequence group.
 
-    `known` (n,) marks events whose sequence columns are not all null, `accepted` (n,) those of them
-    that are not older than any earlier accepted event of their key."""
+    `known` (n,) marks the events to consider whose sequence columns are not all null. `accepted`
+    (n,) marks those of them that are not older than any earlier event of their key that is marked.
+    """
 
     def __init__(
         self, group: SequenceGroup, rows: pa.Table, events: MergeEvents, counts: Mask

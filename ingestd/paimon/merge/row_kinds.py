@@ -23,14 +23,17 @@ NO_KIND = -1
 
 
 def kinds_of(column: Column) -> Kinds:
-    """Return row kinds from a column of +I, -U, +U and -D; `NO_KIND` for any other text."""
+    """Return row kinds (rows,) from a column of +I, -U, +U and -D; `NO_KIND` for any other text."""
     codes: Any = pc.index_in(column, value_set=_SYMBOLS)
     kinds: npt.NDArray[Any] = pc.fill_null(codes, NO_KIND).to_numpy()
     return kinds.astype(np.int8)
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
-    """Return a mask of the rows that a writer ignores, by the options of the table."""
+    """Return a mask (rows,) of the rows that a writer does not write.
+
+    These are all retractions with `ignore-delete`, and -U rows with `ignore-update-before`.
+    """
     if rules.ignore_delete:
         return retractions(kinds)
     marks: Mask = (kinds == RowKind.UPDATE_BEFORE) & rules.ignore_update_before
@@ -38,7 +41,10 @@ def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
 
 
 def retraction_refusal(rules: MergeRules) -> str | None:
-    """Return why a table cannot take deletions and what to change, or None if it can."""
+    """Return why a table cannot take deletions and what to change, as a message of an error.
+
+    The result is None if the table can take deletions.
+    """
     if rules.ignore_delete or rules.remove_on_delete or rules.engine == "deduplicate":
         return None
     if rules.engine == "first-row":
@@ -59,10 +65,10 @@ def retraction_refusal(rules: MergeRules) -> str | None:
 
 
 def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """Return the rows with the row kinds to write, without ignored rows.
+    """Return the rows to write: without ignored rows, and with the row kinds of `rowkind.field`.
 
     Raises UnsupportedError if a value of `rowkind.field` is not a row kind, or for a deletion that
-    the merge engine does not support: files with such rows could not be read.
+    the merge engine does not support, because files with such a row could not be read.
     """
     if rules.rowkind_field is not None:
         kinds = kinds_of(rows.column(rules.rowkind_field))

@@ -37,7 +37,10 @@ SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _N
 
 
 def words(column: Column) -> Words:
-    """Return one number per cell, 0 for null; numbers never decrease as values increase."""
+    """Return one number per cell, 0 for null; shape (rows,).
+
+    Numbers never decrease as values increase, but different values may have equal numbers.
+    """
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -52,9 +55,10 @@ def words(column: Column) -> Words:
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint16]]) -> Keys:
-    """Return the interleaved bits (z-order) of several 16-bit numbers per row.
+    """Return the interleaved bits (z-order) of several 16-bit numbers per row; shape (rows,).
 
-    Rows that are close in all numbers are mostly close in the order of the result."""
+    Rows that are close in all numbers are mostly close in the order of the result.
+    """
     stacked = np.stack(ranks, axis=1).astype(">u2")
     bits = np.unpackbits(stacked.view(np.uint8), axis=1).reshape(len(stacked), -1, RANK_BITS)
     mixed = np.packbits(bits.transpose(0, 2, 1).reshape(len(stacked), -1), axis=1)

@@ -22,7 +22,10 @@ _CHUNK = 8
 
 
 def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
-    """Return arrays that order strings or binary values (no nulls), the most significant first."""
+    """Return arrays (rows,) of ranks that order strings or binary values by their bytes.
+
+    The first array is the most significant. The values must not be null.
+    """
     if not len(array):
         return [np.empty(0, np.uint64)]
     offsets = _offsets(array)

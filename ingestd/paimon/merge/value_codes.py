@@ -68,7 +68,7 @@ def sequence_ranks(columns: Sequence[Column]) -> Index:
 
 
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
-    """Return arrays that order rows by several columns, the most significant first.
+    """Return arrays (rows,) of ranks that order rows by several columns, most significant first.
 
     Nulls are first, also in descending order.
     """
