@@ -71,7 +71,10 @@ class BinlogPosition:
     pos: int = 0
 
     def is_before(self, source: _Source) -> bool:
-        """Return whether this position precedes the change of `source`; False for snapshot rows."""
+        """Return whether this position precedes the change of `source`.
+
+        False for rows of a snapshot, and if the two positions cannot be compared.
+        """
         if is_snapshot(source.snapshot):
             return False
         origin, number = _last_of_origin(source.gtid or "")
@@ -87,9 +90,10 @@ class BinlogPosition:
 
 
 def parse_gtids(text: str) -> dict[str, int]:
-    """Return the last number of each origin in a set of GTIDs of MySQL, or a position of MariaDB.
+    """Return the last transaction number of each origin, as in `BinlogPosition.gtids`.
 
-    These are texts like `UUID:1-7:9,UUID:TAG:1-3` and `DOMAIN-SERVER-NUMBER,...`.
+    `text` is a set of GTIDs of MySQL, such as `UUID:1-7:9,UUID:TAG:1-3`, or a GTID position of
+    MariaDB, such as `DOMAIN-SERVER-NUMBER,...`.
     """
     last: dict[str, int] = {}
     for part in "".join(text.split()).split(","):
@@ -109,7 +113,7 @@ def parse_gtids(text: str) -> dict[str, int]:
 
 
 def _last_of_origin(gtid: str) -> tuple[str, int]:
-    """Return the origin and number of one GTID, or ("", 0) if it is not one."""
+    """Return the origin and the number of a GTID, or ("", 0) if the text is not a GTID."""
     if ":" in gtid:
         origin, _, number = gtid.rpartition(":")
     else:
@@ -137,9 +141,10 @@ class BinlogReader:
         return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
 
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
-        """Return the state of the connector; `has_passed` is false if no record has a position.
+        """Return the state of the connector; never None.
 
-        Its `position` are the end offsets of the topics.
+        `has_passed` is false if no record has a source position. `position` is a text with the end
+        offsets of the topics.
         """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)
@@ -157,7 +162,7 @@ class BinlogReader:
         return -1, 0
 
     def _is_active(self) -> bool:
-        """Return whether a connector reads the binary log; true if this is not visible."""
+        """Return whether a connector reads the binary log; true if the user may not see this."""
         threads = self.connection.query(_THREADS)
         if any(str(thread[_COMMAND]).startswith("Binlog Dump") for thread in threads):
             return True
@@ -188,7 +193,7 @@ class BinlogReader:
 
 
 def _source_of(value: bytes) -> _Source | None:
-    """Return the position in a message, or None for a message of another format."""
+    """Return the source position in a message, or None if the message contains none."""
     try:
         message = _DECODER.decode(value)
     except (msgspec.DecodeError, msgspec.ValidationError):

@@ -1,9 +1,9 @@
-"""Canonical texts of values in the lake; SQL computes the same texts in the database.
+"""Canonical texts of values in the lake. Statements in SQL compute the same texts in the database.
 
     integers, BOOLEAN, DECIMAL   decimal digits, `true` or `false`, the full scale
     FLOAT, DOUBLE                the bits of IEEE 754 in hexadecimal; 0 for -0, one NaN
     DATE, TIME, TIMESTAMP        days; milliseconds; units of the type since 1970, UTC
-    texts                        unchanged, or without what `Form` removes
+    texts                        unchanged, or normalized as `Form` describes
     bytes                        hexadecimal
     ARRAY                        its elements, each written like a cell of a row
 
@@ -37,7 +37,7 @@ from ingestd.paimon.spec.data_types import (
 HASH_DIGITS = 15
 """Hexadecimal digits of a hash: 60 bits, which fit into a signed integer of any database."""
 PART_DIGITS = 3
-"""Hexadecimal digits of a key's hash that name the part of a key, if keys have no order."""
+"""Hexadecimal digits of a key's hash that name its hash partition, if keys have no order."""
 NULL_CELL = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_OF_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -55,11 +55,14 @@ class Form(Enum):
     COMMAS = "commas"
     """A backslash before a comma is removed: Debezium's stream writes it, its snapshot does not."""
     UNSIGNED = "unsigned"
-    """A signed 64-bit number stands for the unsigned number with the same bits."""
+    """Signed 64-bit numbers are read as the unsigned numbers with the same bits."""
 
 
 def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
-    """Return the canonical text of each value; their type must have one (`has_canonical_text`)."""
+    """Return an array of the canonical text of each value; null for null.
+
+    `has_canonical_text` must be true for the type `t`.
+    """
     if t.element is not None:
         return _array_texts(values, t.element, form)
     if t.root in CHARACTER_ROOTS or form is Form.UNSIGNED:
@@ -68,14 +71,17 @@ def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Arra
 
 
 def has_canonical_text(t: DataType) -> bool:
-    """Return whether values of a type have canonical texts; other columns are not compared."""
+    """Return whether values of a type have canonical texts; columns without them are left out."""
     if t.root == "ARRAY" and t.element is not None:
         return has_canonical_text(t.element)
     return t.root in CHARACTER_ROOTS or t.root in _TEXTS
 
 
 def row_cells(columns: Sequence[Array]) -> Array:
-    """Return the concatenated cells of each row from the canonical texts of its columns."""
+    """Return an array of the concatenated cells of each row.
+
+    `columns` are arrays of canonical texts, one for each column and of the same length.
+    """
     return _call("binary_join_element_wise", *map(_cells, columns), "")
 
 
@@ -96,9 +102,10 @@ def cells_of(texts: Sequence[str | None]) -> bytes:
 
 
 def shown_text(text: str | None, t: DataType) -> str | None:
-    """Convert a canonical text to a form for people.
+    """Convert a canonical text of type `t` to a readable text; None for None.
 
-    Floats are shown as numbers, dates and timestamps in ISO 8601.
+    Floating-point values become decimal numbers, dates and timestamps texts in ISO 8601, arrays
+    lists in brackets.
     """
     if text is None:
         return None

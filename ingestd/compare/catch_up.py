@@ -1,8 +1,9 @@
 """Wait until a table has all changes that its source database has made so far.
 
-The source's log position is taken first, and the connector must pass it. If a connector that runs
-has not moved for some time, the source is regarded as idle; if its state is not visible, only this
-time is waited for. Then all records are in the topics, and the table must cover their end offsets.
+The current position of the source's log is read first, and the connector must pass it. If a running
+connector has not moved for some time, the source is regarded as idle; if the state of the connector
+is not visible, only this time is waited for. Then all records are in the topics, and the table must
+cover their end offsets.
 """
 
 import time
@@ -24,8 +25,8 @@ _P = TypeVar("_P")
 class CatchUpTimeouts:
     """Time limits of the waits for a table, in seconds.
 
-    A connector that has not moved for `connector` seconds is regarded as idle. `table` limits each
-    wait.
+    A connector that has not moved for `connector` seconds is regarded as idle. `table` limits the
+    wait for the connector, and again the wait for the table.
     """
 
     connector: float = 10.0
@@ -36,7 +37,8 @@ class CatchUpTimeouts:
 class ConnectorState:
     """The state of a source connector with respect to a requested log position.
 
-    `has_passed`: it has reached the position. `is_active`: it runs. `position` is where it is.
+    `has_passed` states whether the connector has reached the position, and `is_active` whether it
+    runs. `position` is a text of its own position, which changes when it moves.
     """
 
     has_passed: bool
@@ -62,9 +64,10 @@ class Connector(Protocol[_P]):
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """The changes on their way from a database to one table: connector, Kafka logs, table.
+    """The stream of changes from a database through connector and Kafka logs to one table.
 
-    `open_tables` reads the progress of the pipeline again at each call.
+    `table` is the name of the table. `open_tables` reads the progress of the pipeline again at each
+    call.
     """
 
     connector: Connector[Any]
@@ -78,7 +81,8 @@ class ChangeStream:
     def wait_until_passed(self) -> None:
         """Wait until the table covers all changes that the source had made at the time of the call.
 
-        Raises SourceError after the time limit, and the errors of `Connector`.
+        Raises SourceError after a time limit or if brokers do not respond, and the errors of
+        `Connector`.
         """
         self._wait_for_connector()
         ends = {log: state.end for log, state in ask_logs(self.clusters).states.items()}
@@ -115,7 +119,10 @@ class ChangeStream:
             self.sleep(_POLL_SECONDS)
 
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
-        """Return the number of records in the table's topics that the table does not cover yet."""
+        """Return the number of offsets in the table's topics that the table does not cover yet.
+
+        `ends` are the end offsets by log key of the topic and partition.
+        """
         table = self.open_tables().tables[self.table]
         topic_keys = frozenset[str]() if table.progress is None else table.progress.topic_keys
         return sum(

@@ -11,7 +11,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField, DataType
 
 WHOLE_NUMBERS = INTEGER_ROOTS | TIMESTAMP_ROOTS | {"DATE"}
-"""Types whose canonical texts are integers."""
+"""Types whose values sort as the integers in their canonical texts."""
 
 
 Key = tuple[str, ...]
@@ -20,12 +20,12 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DatabaseColumn:
-    """A column of the source database, with what a comparison must know of it.
+    """A column of the source database, and its properties that matter to a comparison.
 
     `kind` is its type without length and precision, `type_text` the full type. `is_ordered` states
     whether the database sorts its values as Python sorts their canonical texts or, if `is_number`,
-    the integers in these texts. `unpublished` is why its values are not in a change stream, "" if
-    they are. `is_nullable` is false for NOT NULL.
+    the integers in these texts. `unpublished` is the reason why change streams do not contain its
+    values, "" if they do. `is_nullable` is false for a column of MySQL that is NOT NULL.
     """
 
     name: str
@@ -54,7 +54,8 @@ class DatabaseTable:
 class ComparedColumn:
     """A pair of columns, in the lake and in the database, with equal canonical texts.
 
-    `text_sql` computes the canonical text in the database; `form` gives the same text in the lake.
+    `text_sql` computes the canonical text in the database; values in the lake are normalized by
+    `form` to the same text.
     """
 
     name: str
@@ -82,7 +83,7 @@ class UncomparedColumn:
 class Pairing:
     """The columns of one table comparison: the compared pairs, and the columns left out.
 
-    `columns` begin with the key columns in key order, of which there are `key_size`.
+    The first `key_size` of `columns` are the key columns in key order.
     """
 
     columns: tuple[ComparedColumn, ...]
@@ -100,7 +101,10 @@ class Pairing:
         return all(column.is_ordered for column in self.key)
 
     def order_of(self, key: Key) -> tuple[int | str, ...]:
-        """Return the sort key of a key in Python: its canonical texts, or the integers in them."""
+        """Return a tuple by which Python sorts keys: the canonical texts, or the integers in them.
+
+        Columns of the database with `is_number` are sorted by integers.
+        """
         pairs = zip(self.key, key, strict=True)
         return tuple(int(text) if column.source.is_number else text for column, text in pairs)
 

@@ -44,10 +44,10 @@ class SourceOnly:
 
 
 def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
-    """Parse the requested tables; return each with its source table (None: not given).
+    """Return the (schema, name) of the source table by requested table, None if not given.
 
-    A name is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in the pipeline's
-    database. Raises ConfigError for a name of another form.
+    A text in `names` is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in `database`,
+    the pipeline's database. Raises ConfigError for a text of another form.
     """
     named: dict[str, tuple[str, str] | None] = {}
     for text in names:
@@ -67,10 +67,10 @@ def source_of(
     dialect: SqlDialect,
     database: str,
 ) -> TablePair | Uncompared:
-    """Find the source table of a table: the given one, or the only one that it was written from.
+    """Return a table with its source table: the given one, or the only one it was written from.
 
-    `database` is that of the connection. Returns why the table is not compared if there is no such
-    source table.
+    `database` is that of the connection. If the source table is unknown, ambiguous or in another
+    database, the result is the reason why the table is not compared.
     """
     if given is not None:
         return TablePair(table, *given)
@@ -91,7 +91,10 @@ def source_of(
 def fed_from(
     tables: Iterable[ManagedTable], dialect: SqlDialect, database: str
 ) -> frozenset[tuple[str, str]]:
-    """Return the schemas and names of the source tables in a database that tables record."""
+    """Return the (schema, name) pairs of the source tables from which tables were written.
+
+    Source tables that a connection to `database` cannot read are left out.
+    """
     names = (
         dialect.name_in_source(source_table, database)
         for managed in tables
@@ -125,9 +128,9 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
 
 
 def existing_rows(table: FileStoreTable, settings: TableSettings) -> Predicate | None:
-    """Return the condition that rows meet unless they are kept after their deletion in the source.
+    """Return a condition for the rows that were not deleted in the source.
 
-    Returns None (all rows) if the table keeps no such rows.
+    Returns None if the table does not keep rows after their deletion: all its rows are compared.
     """
     column = settings.shape.deletion_column
     return IsNull(column) if column is not None and column in table.schema.field_names else None

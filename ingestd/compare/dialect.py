@@ -1,4 +1,4 @@
-"""What differs between the databases that tables are compared with: their statements.
+"""The interface of the SQL dialects of source databases.
 
 A dialect is a module; `connect` of `ingestd.compare.drivers` chooses it by the scheme of the URL.
 """
@@ -44,17 +44,20 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class HashedRows:
-    """A subquery for hashing rows: its FROM clause, and the SQL of the canonical texts in it."""
+    """The source of a query that hashes rows: the text after FROM, and the SQL of canonical texts.
+
+    `texts` are expressions of the canonical text of each compared column of `source`.
+    """
 
     source: str
     texts: Sequence[str]
 
 
 class SqlDialect(Protocol):
-    """The SQL dialect of a source database. Names of columns in arguments are quoted.
+    """The SQL dialect of a source database.
 
-    `ROW_VERSION` is the SQL of a text that changes with every update of a row, or a constant.
-    `RANDOM_ID` is the SQL of a unique text.
+    `ROW_VERSION` is the SQL of a text that changes with every update of a row, or a constant if the
+    database has no such text. `RANDOM_ID` is the SQL of a unique text.
     """
 
     @property
@@ -69,7 +72,7 @@ class SqlDialect(Protocol):
     def read_columns(
         self, connection: Connection, schema: str, name: str
     ) -> Sequence[DatabaseColumn]:
-        """Return the columns of a table, or none if it does not exist or may not be read."""
+        """Return the columns of a table; [] if it does not exist or may not be read."""
 
     def read_key(self, connection: Connection, schema: str, name: str) -> tuple[str, ...]:
         """Return the primary key columns of a table in the source database, in key order."""
@@ -106,10 +109,14 @@ class SqlDialect(Protocol):
         """
 
     def hashed_rows(self, table: str, where: str, texts: Sequence[str]) -> HashedRows:
-        """Return the rows of a table for a query of their hashes."""
+        """Return the source of a query that hashes the rows of a table.
+
+        `table` is the quoted name, `where` a WHERE clause with a leading space or "", and `texts`
+        the SQL of the canonical text of each column.
+        """
 
     def hash_sql(self, texts: Sequence[str]) -> str:
-        """Return the SQL of the hash of a row, given the canonical texts of its columns."""
+        """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts."""
 
     def part_sql(self, texts: Sequence[str]) -> str:
         """Return the SQL of a key's hash partition, given the SQL of its canonical texts.
@@ -120,9 +127,9 @@ class SqlDialect(Protocol):
     def bound(
         self, columns: Sequence[str], operator: str, values: Sequence[str], key: Key
     ) -> Condition:
-        """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+        """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
 
-        `values` is the SQL of the values of a key, each with one parameter.
+        `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
         """
 
     def listed(

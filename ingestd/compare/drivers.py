@@ -1,6 +1,6 @@
 """Connections to source databases.
 
-Their drivers are imported at the first connection.
+The driver of a database is imported at the first connection.
 """
 
 import os
@@ -163,10 +163,10 @@ def dialect_of(url: str) -> SqlDialect:
 
 
 def mysql_parameters(url: str) -> dict[str, Any]:
-    """Return the parameters of the driver in a URL of MySQL or MariaDB.
+    """Return the arguments of the driver's `connect` for a URL of MySQL or MariaDB.
 
-    The password is that of the URL, or the environment variable MYSQL_PWD. Raises ConfigError for a
-    parameter that is not known.
+    The password is that of the URL, or else the environment variable MYSQL_PWD. Raises ConfigError
+    for an unknown parameter, ValueError for an invalid port.
     """
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -191,7 +191,10 @@ def mysql_parameters(url: str) -> dict[str, Any]:
 
 
 def public_url(url: str) -> str:
-    """Return the scheme, host, port and path of a URL, without user, password and parameters."""
+    """Return the scheme, host, port and path of a URL, without user, password and parameters.
+
+    For an invalid URL, the result is a phrase that replaces it in messages.
+    """
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
@@ -212,5 +215,5 @@ def _first_line(error: Exception) -> str:
 
 
 def _mysql_message(error: Exception) -> str:
-    """Return the message of an error, whose arguments are its code and the message."""
+    """Return the first line of an error of the driver, whose last argument is the message."""
     return str(error.args[-1]).strip().partition("\n")[0] if error.args else repr(error)

@@ -23,10 +23,9 @@ PagePart = tuple[int, Part]
 
 
 class PageIndex:
-    """A search structure from a key to the compared page, and hash partition, that contains it.
+    """An index that finds the page of a key, or its hash partition if keys have no order.
 
-    The pages are in key order and do not overlap. If keys have no order, the partitions are those
-    of the whole table, so a key has a partition but no page.
+    The pages are in key order and do not overlap. Hash partitions are those of the whole table.
     """
 
     def __init__(self, pairing: Pairing, pages: Sequence[Page]) -> None:
@@ -38,7 +37,7 @@ class PageIndex:
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
     def part_of_key(self, key: Key) -> PagePart | None:
-        """Return the page and part that a key belongs to, or None if it is in no page."""
+        """Return the page and part to which a key belongs, or None if it is in no page."""
         if not self._ordered:
             return -1, part_of(cells_of(key))
         order = self._pairing.order_of(key)
@@ -80,7 +79,10 @@ class LakeReader:
     condition: Predicate | None = None
 
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
-        """Return the digests of the rows in the pages of an index, by page and part."""
+        """Return the digests of the rows in the pages of an index, by page and part.
+
+        Pages and parts without rows are left out.
+        """
         digests: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):
             page_part = index.part_of_key(key)
@@ -135,8 +137,8 @@ class LakeReader:
     def _key_filter(self, keys: Sequence[Key]) -> pa.Table | None:
         """Return the primary keys to look up, or None if the compared keys do not determine them.
 
-        This is so if a column of the primary key is not part of the compared keys, or is compared
-        in another form than it is stored.
+        They do not if a column of the primary key is not part of the compared keys, or if values
+        cannot be restored from its canonical texts.
         """
         by_name = {column.name: number for number, column in enumerate(self.pairing.key)}
         primary = self.table.schema.primary_keys

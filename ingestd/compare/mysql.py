@@ -1,6 +1,6 @@
-"""Statements of MySQL and MariaDB.
+"""The SQL dialect of MySQL and MariaDB.
 
-A row has no version there, and comparisons of row values do not use an index.
+Rows have no version in these databases, and comparisons of row values do not use an index.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,10 @@ _BOUNDABLE = _NUMBERS | mysql_texts.TEXTS | mysql_texts.BYTES | {"decimal", "uui
 
 
 def check_server(connection: Connection) -> Server:
-    """Return the server of a connection. Raises ConfigError if it is not supported."""
+    """Return the server of a connection.
+
+    Raises ConfigError if its version is not supported, or if the connection has no database.
+    """
     [(database, version, server_id, host, port)] = connection.query(SERVER)
     if database is None:
         raise ConfigError("name the database in the URL: mysql://USER@HOST:PORT/DATABASE")
@@ -57,7 +60,7 @@ def check_server(connection: Connection) -> Server:
 
 
 def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
-    """Return the columns of a table, none if it does not exist or may not be read."""
+    """Return the columns of a table; [] if it does not exist or may not be read."""
     return [_column(*row) for row in connection.query(COLUMNS, (schema, name))]
 
 
@@ -131,13 +134,13 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
     """Return the FROM clause and the canonical texts for a query of row hashes.
 
-    There is no derived table, which the server would write to a temporary one.
+    The rows are not selected by a derived table, which the server would write to a temporary table.
     """
     return HashedRows(f"{table}{where}", texts)
 
 
 def hash_sql(texts: Sequence[str]) -> str:
-    """Return the SQL of the hash of a row, given the canonical texts of its columns.
+    """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts.
 
     The hash is null for a row longer than `max_allowed_packet`.
     """
@@ -150,9 +153,9 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+    """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
 
-    It compares each column under the condition that the columns before it are equal, because
+    Each column is compared under the condition that the columns before it are equal, because
     comparisons of row values do not use an index.
     """
     last = len(columns) - 1

@@ -1,4 +1,4 @@
-"""The SQL of MySQL and MariaDB for canonical texts of the types that Debezium sends."""
+"""The SQL of canonical texts in MySQL and MariaDB, for the types that Debezium sends."""
 
 from collections.abc import Callable, Mapping
 
@@ -154,7 +154,7 @@ def _datetime(name: str, column: DatabaseColumn, t: DataType) -> str | None:
 
 
 def _units(column: DatabaseColumn, t: DataType) -> int | None:
-    """Return the units of a second in which the lake counts a moment, or None if it does not."""
+    """Return the units per second of a date and time in the lake; None if it is not a number."""
     if t.root in TIMESTAMP_ROOTS:
         return _UNITS[str(getattr(to_arrow_type(t), "unit", "us"))]
     if t.root == "BIGINT" and column.kind == "datetime":  # a message without a schema
@@ -168,13 +168,20 @@ def _precision(column: DatabaseColumn) -> int:
 
 
 def _without_zero(name: str, column: DatabaseColumn, text: str, epoch: str) -> str:
-    """Return the SQL of a date's text; Debezium sends null or the epoch for a day or month 0."""
+    """Return the SQL of a date's text, replaced as by Debezium if the day or the month is 0.
+
+    Debezium sends null for such a date, or the epoch if the column is NOT NULL.
+    """
     zero = "NULL" if column.is_nullable else f"'{epoch}'"
     return f"CASE WHEN month({name}) = 0 OR day({name}) = 0 THEN {zero} ELSE {text} END"
 
 
 def _time(name: str, column: DatabaseColumn, t: DataType) -> str | None:
-    """Return the SQL of a time, which may be negative, in micro- or milliseconds."""
+    """Return the SQL of a time, which may be negative.
+
+    Its unit is microseconds if the type in the lake is BIGINT, and milliseconds if it is TIME. For
+    other types the result is None.
+    """
     if t.root not in ("TIME", "BIGINT"):
         return None
     seconds = f"hour({name}) * 3600 + minute({name}) * 60 + second({name})"

@@ -48,8 +48,8 @@ class NewestRecords:
 class RecordSearch:
     """A search for the records of keys in the logs of a pipeline.
 
-    `clusters` are the brokers by source. `limit` is the maximum number of offsets that `find`
-    reads, the newest ones.
+    `clusters` are the clients of brokers by source. `limit` is the maximum number of offsets that
+    `find` reads; it reads the newest.
     """
 
     settings: PipelineSettings
@@ -63,10 +63,11 @@ class RecordSearch:
         key_columns: Sequence[ComparedColumn],
         keys: Collection[Key],
     ) -> NewestRecords:
-        """Return the newest records of keys among those that a table covers.
+        """Return the newest record of each key among the records that a table covers.
 
-        Rejected records have no row, and so are not found. Raises SourceError if brokers do not
-        respond, LogChangedError if the records expire meanwhile, and the errors of decoding.
+        Keys without such a record in the searched offsets are left out, and rejected records are
+        not found. Raises SourceError if brokers do not respond, LogChangedError if the records
+        expire meanwhile, and the errors of decoding.
         """
         if not keys:
             return NewestRecords({}, 0)
@@ -81,7 +82,7 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return those of `keys` with a record that a table has received after the offsets `since`.
+        """Return those of `keys` of which the table has covered a record since it covered `since`.
 
         Raises the errors of `find`.
         """
@@ -111,7 +112,8 @@ class RecordSearch:
 def search_ranges(table: str, opened: OpenedTables, logs: Logs, limit: int) -> list[OffsetRange]:
     """Return the newest offsets that a table covers and its logs still have, at most `limit`.
 
-    Each topic partition that the table has rows of gets the same share.
+    Only topics from which the table was written are searched. Each topic partition gets the same
+    share of the limit.
     """
     progress = opened.tables[table].progress
     own = frozenset[str]() if progress is None else progress.topic_keys
@@ -140,8 +142,8 @@ def search(
 ) -> NewestRecords:
     """Read the ranges, and return the newest record of each key.
 
-    Of the records of a key in several partitions the newest is the one with the largest position in
-    the source.
+    If several partitions have records of a key, the record with the largest position in the source
+    is the newest.
     """
     wanted = frozenset(keys)
     by_key: dict[Key, RecordCoordinates] = {}
@@ -162,7 +164,10 @@ def _last_rows(
     key_columns: Sequence[ComparedColumn],
     keys: frozenset[Key],
 ) -> Iterator[tuple[Key, RecordCoordinates]]:
-    """Yield the wanted keys of rows in order, each with the coordinates of its record."""
+    """Yield those of `keys` that the rows contain, with the coordinates of their records.
+
+    A key is yielded for each of its rows, in the order of the rows.
+    """
     has_position = POSITION in rows.column_names
     for batch in rows.combine_chunks().to_batches():
         texts = [

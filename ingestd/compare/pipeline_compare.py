@@ -1,4 +1,4 @@
-"""Compare the tables of a pipeline, one after the other."""
+"""Compare the tables of a pipeline with those of its source database, one after the other."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -54,9 +54,12 @@ Result = Mapping[str, Any]
 class CompareOptions:
     """The options of a comparison with the source database.
 
-    `source` is the URL of the database. `as_of` is a time, or `LATEST`, for a source without
-    concurrent changes (None: it may change). `slot` names the connector's slot in PostgreSQL.
-    `search_records` bounds the records that are searched for the newest ones of differing keys.
+    `source` is the URL of the database. `as_of` is a time, or `LATEST`, if the source does not
+    change during the comparison; None if it may change. `slot` names the connector's replication
+    slot in PostgreSQL. `limit` is the maximum number of differences of a table. `search_records`
+    is the maximum number of offsets that are searched for the newest records of differing keys.
+    `rows_per_second` limits the rate at which the source is read, and `page_rows` is the number of
+    rows that a statement hashes.
     """
 
     source: str
@@ -76,10 +79,11 @@ def compare_tables(
 ) -> Iterator[Result | Uncompared | SourceOnly]:
     """Yield the result of each table in `names`, or of all tables of the pipeline if it is empty.
 
-    In the latter case the tables that are only in the source follow.
+    If `names` is empty, the tables that are only in the source follow.
 
-    Raises ConfigError for invalid options and names, SourceError if the database or the brokers
-    cannot be reached, and the errors of reading tables.
+    Raises ConfigError for invalid options and names; SourceError if the database or the brokers
+    cannot be reached, a table does not catch up in time, or its columns keep changing; and the
+    errors of reading tables.
     """
     if options.slot is not None and dialect_of(options.source) is mysql:
         raise ConfigError("--slot names a replication slot of PostgreSQL; this is another database")
@@ -132,7 +136,10 @@ class _Work:
             )
 
     def _source_only(self, fed: frozenset[tuple[str, str]]) -> Iterator[SourceOnly]:
-        """Yield the tables in the schemas of the source tables `fed` that are not among these."""
+        """Yield the tables of the source from which no table of the lake is written.
+
+        `fed` are the (schema, name) pairs of the other source tables; only their schemas are read.
+        """
         schemas = sorted({schema for schema, _ in fed})
         for schema, name in self.connection.dialect.list_tables(self.connection, schemas):
             if (schema, name) not in fed:
@@ -146,10 +153,9 @@ class _Work:
         clusters: Mapping[str, OffsetClient],
         throttle: Throttle,
     ) -> Result | Uncompared:
-        """Compare a table.
+        """Compare a table, and again with its new columns if its schema changes meanwhile.
 
-        If its schema changes meanwhile, it is compared again with its new columns, at most
-        `_RESTARTS` times in all.
+        Raises SchemaMovedError if the schema has changed during each of `_RESTARTS` comparisons.
         """
         for _ in range(_RESTARTS):
             work = _TableWork(self, opening, clusters, throttle, name, opening.load(name))
@@ -184,7 +190,7 @@ class _TableWork:
     managed: ManagedTable
 
     def compare(self, given: tuple[str, str] | None) -> Result | Uncompared:
-        """Compare the table with the given source table, or with the one that its record names."""
+        """Compare the table with the given source table, or with that in its progress record."""
         work = self.work
         dialect = work.connection.dialect
         name_in_source = source_of(self.name, self.managed, given, dialect, work.database)
@@ -229,10 +235,10 @@ class _TableWork:
         return result
 
     def _changes(self, pairing: Pairing) -> "_KeyChanges | None":
-        """Return the changes by key, or None for a source without changes.
+        """Return the changes by key, or None for a source without concurrent changes.
 
-        A row that is absent before and after a look has no version in any database: it may have
-        been inserted and deleted, or truncated, meanwhile.
+        They are needed because an absent row has no version: a row that is absent before and after
+        the lake is read may have been inserted and deleted, or truncated, meanwhile.
         """
         if self.work.options.as_of is not None:
             return None
@@ -257,10 +263,10 @@ class _TableWork:
         return table.with_schema(table.schemas(snapshot.schema_id))
 
     def _lake_of(self, table: FileStoreTable, pairing: Pairing) -> Callable[[], LakeReader]:
-        """Return a function that opens the newest snapshot at each call, or always that of `as_of`.
+        """Return a function that opens a snapshot of the table: the newest, or that of `as_of`.
 
-        The function raises SchemaMovedError if the newest snapshot has a newer schema than the
-        compared table.
+        Without `as_of`, each call opens the snapshot that is then the newest. Opening the newest
+        snapshot raises SchemaMovedError if its schema is newer than that of the compared table.
         """
         as_of = self.work.options.as_of
         condition = existing_rows(table, self.work.settings.settings_of(self.name))
@@ -291,7 +297,7 @@ class _TableWork:
         )
 
     def _connector(self) -> Connector[Any]:
-        """Return the connector of the sources that the table is written from."""
+        """Return the connector that writes the topics from which the table is written."""
         work = self.work
         if work.connection.dialect is not mysql:
             return ReplicationSlot(work.connection, work.options.slot)

@@ -1,4 +1,4 @@
-"""Statements of PostgreSQL, and the SQL of canonical texts for the types that Debezium sends."""
+"""The SQL dialect of PostgreSQL, with canonical texts for the types that Debezium sends."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +81,7 @@ _TEXTS = frozenset(
 _TIMESTAMPS = frozenset({"timestamp without time zone", "timestamp with time zone"})
 _ORDERED = frozenset({"uuid", "bytea", "boolean"})
 _NOT_THEIR_TEXT = frozenset({"real", "double precision", "time without time zone", "bit"})
-"""Types whose canonical text is not a text of theirs."""
+"""Types whose canonical text a cast does not convert back to a value."""
 _COLLATED = frozenset({"text", "character varying"})
 _LENGTHS = re.compile(r"\([\d, -]*\)")
 _INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
@@ -100,7 +100,7 @@ def check_server(connection: Connection) -> Server:
 
 
 def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
-    """Return the columns of a table, none if it does not exist or may not be read."""
+    """Return the columns of a table; [] if it does not exist."""
     return [source_column(*row) for row in connection.query(COLUMNS, (schema, name))]
 
 
@@ -199,7 +199,7 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
 
 
 def hash_sql(texts: Sequence[str]) -> str:
-    """Return the SQL of the hash of a row, given the canonical texts of its columns."""
+    """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts."""
     return f"('x' || {_digits(texts, HASH_DIGITS)})::bit({HASH_DIGITS * 4})::bigint"
 
 
@@ -209,9 +209,9 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+    """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
 
-    `values` is the SQL of the values of a key, each with one parameter.
+    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """
     return f"({', '.join(columns)}) {operator} ({', '.join(values)})", list(key)
 
@@ -223,7 +223,7 @@ def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -
 
 
 def _digits(texts: Sequence[str], count: int) -> str:
-    """Return the SQL of the first hexadecimal digits of the hash of texts."""
+    """Return the SQL of the first `count` hexadecimal digits, up to 16, of the hash of texts."""
     digest = f"sha256(convert_to({_cells(texts)}, 'UTF8'))"
     return f"left(encode(substring({digest}, 1, 8), 'hex'), {count})"
 
@@ -293,7 +293,10 @@ def _date(name: str, kind: str, t: DataType) -> str | None:
 
 
 def _time(name: str, kind: str, t: DataType) -> str | None:
-    """Return the SQL of a time of day in milliseconds, or in microseconds for an integer type."""
+    """Return the SQL of a time of day in milliseconds, or in microseconds for an integer type.
+
+    For a column of another kind the result is None.
+    """
     units = 1_000_000 if t.root in INTEGER_ROOTS else 1_000
     seconds = f"floor(extract(epoch FROM {name}) * {units})::bigint::text"
     return seconds if kind == "time without time zone" else None
@@ -309,7 +312,7 @@ def _timestamp(name: str, kind: str, t: DataType) -> str | None:
 
 
 def _finite_or(name: str, text: str, late: int, early: int) -> str:
-    """Return the SQL of a text, with the numbers `late` and `early` for infinite values."""
+    """Return the SQL of `text`, or of the numbers `late` and `early` for infinite values."""
     return (
         f"CASE WHEN isfinite({name}) THEN {text} WHEN {name} = 'infinity' THEN '{late}'"
         f" WHEN {name} = '-infinity' THEN '{early}' END"
@@ -317,7 +320,11 @@ def _finite_or(name: str, text: str, late: int, early: int) -> str:
 
 
 def _infinite_or(kind: str, value: str, late: int, early: int) -> str:
-    """Return the SQL of a value given its number `v`, the reverse of `_finite_or`."""
+    """Return the SQL of a date or timestamp, given its number as a parameter.
+
+    The numbers `late` and `early` are infinite values. For others, `value` is the SQL of the value
+    of the number `v`.
+    """
     number = "int" if kind == "date" else "bigint"
     infinite = f"WHEN {late} THEN {kind} 'infinity' WHEN {early} THEN {kind} '-infinity'"
     return f"(SELECT CASE v {infinite} ELSE {value} END FROM (SELECT %s::{number}) p(v))"

@@ -20,10 +20,10 @@ Document = Mapping[str, Any]
 
 
 class ProgressFile:
-    """The progress of a comparison, kept in a file (None: in memory only).
+    """The progress of a comparison, which is kept in a file, or only in memory if `path` is None.
 
-    `identity` identifies the comparison. Raises ConfigError for a file that is damaged, or of
-    another comparison.
+    The file is created if it does not exist. `identity` identifies the comparison. Raises
+    ConfigError for a file that is damaged, or of another comparison.
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, str]) -> None:
@@ -50,7 +50,10 @@ class ProgressFile:
         return self._results.get(table)
 
     def pages_of(self, table: str, fingerprint: str) -> list[Page]:
-        """Return the pages of a table, in order, that were hashed with this fingerprint."""
+        """Return the hashed pages of a table, in the order of their keys.
+
+        Pages that were hashed with another fingerprint of the columns are left out.
+        """
         return list(self._pages.get((table, fingerprint), ()))
 
     def add_page(self, table: str, fingerprint: str, page: Page) -> None:
@@ -113,7 +116,7 @@ def _checksum(text: str) -> str:
 
 
 def _valid_lines(path: Path) -> list[Document]:
-    """Return the documents of a file; cut off an incomplete last line.
+    """Return the documents of a file; remove an incomplete last line from the file.
 
     Raises ConfigError for a damaged line.
     """

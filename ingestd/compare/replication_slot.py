@@ -12,7 +12,7 @@ from ingestd.errors import ConfigError
 class ReplicationSlot:
     """The replication slot of a connector in PostgreSQL.
 
-    `name` None is the only logical slot of the database.
+    If `name` is None, it is the only logical slot of the database.
     """
 
     connection: Connection
@@ -24,7 +24,7 @@ class ReplicationSlot:
         return str(position)
 
     def state_at(self, position: str) -> ConnectorState | None:
-        """Return whether the slot has passed a log position; None if the slot is not visible.
+        """Return the state of the slot; None if no name is given and no slot is visible.
 
         Raises ConfigError if the named slot does not exist, or none is named and there are several.
         """

@@ -57,9 +57,9 @@ def has_differences(result: Mapping[str, Any]) -> bool:
 
 
 def repair_hints(result: Mapping[str, Any], dialect: SqlDialect) -> Iterator[str]:
-    """Yield hints that state how to repair the differences of a table; nothing is executed.
+    """Yield hints that state how to repair the differences of a table; execute nothing.
 
-    Statements are in the dialect of the source.
+    `result` is a document of `result_document`. Statements are in the dialect of the source.
     """
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for difference in result["differences"]:
@@ -114,9 +114,10 @@ def _signal(source: str, keys: Sequence[Mapping[str, Any]], dialect: SqlDialect)
 def _difference(
     pairing: Pairing, difference: Difference, newest: RecordCoordinates | None
 ) -> Document:
-    """Return a difference as a document: of each row only the columns that differ.
+    """Return a difference as a document with the columns that differ.
 
-    A row that only one side has is complete. `newest` is the newest record of the key, if found.
+    A row that only one side has is shown with all compared columns. `newest` is the newest record
+    of the key, if known.
     """
     return {
         "kind": difference.kind,

@@ -1,4 +1,4 @@
-"""Read a source table: pages of hashes, hashes of rows, and whole rows, as canonical texts."""
+"""Read a source table: digests of pages, hashes of rows, and rows as canonical texts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
 
 Part = str
-"""A part of a page: the first digits of the hashes of its keys, or "" if keys have an order."""
+"""A hash partition of keys, named by the first digits of their hashes; "" if keys have an order."""
 Digest = tuple[int, int]
 """The number of rows, and the sum of their hashes."""
 Texts = tuple[str | None, ...]
@@ -35,8 +35,8 @@ class KeyRange:
 class Page:
     """A page: a range of keys in the order of the database, with digests of its rows.
 
-    `digests` are by part: a page in key order has one part, and a table whose keys have no order
-    has several.
+    `digests` are by part. A page has a single part if keys have an order, and otherwise a part for
+    each hash partition of its keys.
     """
 
     keys: KeyRange
@@ -44,13 +44,16 @@ class Page:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows in the database."""
+        """Return the number of rows that the page had in the database."""
         return sum(count for count, _ in self.digests.values())
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row of the source database: canonical texts, and a version that every update changes."""
+    """A row of the source database: its canonical texts, and its version.
+
+    Every update changes the version, except in a database whose rows have none.
+    """
 
     texts: Texts
     version: str
@@ -69,7 +72,10 @@ def read_source_table(connection: Connection, schema: str, name: str) -> Databas
 
 
 class SourceReader:
-    """A reader of one source table, by statements of bounded size, at a bounded rate."""
+    """Reads one source table with statements of bounded size, at a bounded rate.
+
+    Methods raise the errors of `Connection.query`.
+    """
 
     def __init__(
         self, connection: Connection, table: DatabaseTable, pairing: Pairing, throttle: Throttle
@@ -88,7 +94,8 @@ class SourceReader:
     def pages(self, keys: KeyRange, size: int) -> Iterator[Page]:
         """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows.
 
-        The database reads each row twice: for the bound of its page, and for its hash.
+        The database reads each row twice: for the bound of its page, and for its hash. Raises
+        UnsupportedError for rows that are too long to be hashed.
         """
         low = keys.low
         while True:
@@ -170,5 +177,5 @@ class SourceReader:
 
 
 def chunks(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
-    """Split a sequence into consecutive parts of at most `size` items."""
+    """Return an iterator over consecutive parts of a sequence, of at most `size` items."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,11 +1,11 @@
-"""Compare one table: hashes of key ranges, then rows by key, then the rows that differ again.
+"""Compare one table: first hashes of pages, then hashes of rows, then the rows that differ.
 
 The pages of the database are hashed first, each in a statement of its own, then the lake's rows are
 hashed by the same pages. Differing pages are split, and the hashes of their rows are compared by
-key. Keys that differ are candidates: both sides move, and were read at different times. A candidate
-is a difference if it differs in two looks in a row, each of them after the stream has passed a
-watermark that was taken after the database was read, and if the row in the database was the same
-before and after the lake was read.
+key. Keys that differ are only candidates, because both sides change, and were read at different
+times. The row of a candidate is read from the database, from the lake after the stream has passed a
+watermark, and from the database again. A candidate is a difference if this finds a difference twice
+in a row, and the database had the same row before and after the lake was read.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _NO_ROWS: Digest = (0, 0)
 
 
 class Pages(Protocol):
-    """The pages of a table that were hashed, also by a comparison that was interrupted."""
+    """The hashed pages of a table, including those of an interrupted comparison."""
 
     def known(self) -> list[Page]:
         """Return the pages of the table in order, from its beginning."""
@@ -55,7 +55,7 @@ class Watermark(Protocol):
 
 
 class KeyChanges(Protocol):
-    """Changes of a table by key, found also for rows that have no version, such as absent rows."""
+    """The changes of a table by key, which include those of rows that no longer exist."""
 
     def mark(self) -> Vector:
         """Return the offsets that the table covers now, as a mark for `changed_since`."""
@@ -68,7 +68,7 @@ class KeyChanges(Protocol):
 class Difference:
     """A row that differs: the canonical texts of its compared columns on each side.
 
-    None: this side has no such row.
+    The texts are None on a side that has no such row.
     """
 
     kind: Kind
@@ -101,8 +101,8 @@ class TableComparison:
     `open_lake` opens the newest snapshot of the table at each call. Without a `watermark` the
     source has no concurrent changes, and `open_lake` always opens the same snapshot. `page_rows` is
     the number of rows per page, `limit` the maximum number of differences. With `changes`, a row
-    that changed during the looks is not a difference, even if it has the same values again. With
-    `keeps_truncated` rows that only the lake has are counted as kept ones, and are no differences.
+    that changed while it was examined is not a difference, even if it has the same values again.
+    With `keeps_truncated`, rows that only the lake has are not differences, but counted as kept.
     """
 
     source: SourceReader
@@ -146,7 +146,7 @@ class TableComparison:
     def _differing(self, pages: Sequence[Page]) -> tuple[list[Page], dict[PagePart, int]]:
         """Return the pages that differ, and the larger row count of both sides by page and part.
 
-        If keys have no order they may be in any page: all pages are returned if a part differs.
+        If keys have no order, they may be in any page, so all pages are returned if a part differs.
         """
         if not pages:
             return [], {}
@@ -223,7 +223,10 @@ class TableComparison:
         outcome.moving += rest
 
     def _look_at(self, keys: Sequence[Key]) -> "list[_Look]":
-        """Look at rows in the database, then in the lake, then in the database again."""
+        """Read rows from the database, then from the lake, then from the database again.
+
+        Without a watermark, the database is read only once.
+        """
         before = self.source.rows(keys)
         if self.watermark is not None:
             self.watermark.wait_until_passed()
@@ -234,7 +237,7 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at a row: in the database, then in the lake, then in the database again."""
+    """A row as read from the database, then from the lake, then from the database again."""
 
     key: Key
     before: SourceRow | None
@@ -261,7 +264,7 @@ class _Look:
 
 
 def _groups(row_counts: Mapping[PagePart, int]) -> Iterator[list[PagePart]]:
-    """Yield groups of pages and parts with a bounded number of rows, at least one part each."""
+    """Yield groups of pages and parts with at most `_ROWS_OF_GROUP` rows, or of a single part."""
     group: list[PagePart] = []
     rows = 0
     for page_part in sorted(row_counts):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """Limits the rate at which rows are read: waits after each statement until it is met.
+    """Limits the rate at which rows are read, by a wait after each statement.
 
     At most one second of unused time is credited.
     """

@@ -1,7 +1,7 @@
 """An admin client that waits for unreachable brokers, and explains why a request failed.
 
-A request fails at once if the brokers reject the credentials, and after its timeout if they are
-unreachable.
+A request fails after its timeout if the brokers are unreachable, and much earlier if they reject
+the credentials.
 """
 
 import time
@@ -45,14 +45,18 @@ class Future(Protocol[_R]):
     """The future result of a request to the admin client, as the client library returns it."""
 
     def result(self, timeout: float) -> _R:
-        """Return the result. Raises TimeoutError, or KafkaException if the request failed."""
+        """Return the result, and wait for it for at most `timeout` seconds.
+
+        Raises TimeoutError if it has not arrived by then, KafkaException if the request failed.
+        """
 
 
 class AdminConnection:
     """An admin client of one source, with a timeout of `seconds` for each request.
 
-    Raises ConfigError for invalid properties. A request raises SourceSilentError if the brokers do
-    not respond, and SourceError if it fails or if the brokers reject the client.
+    Raises ConfigError for invalid properties, and SourceError if no token could be fetched. A
+    request raises SourceSilentError if the brokers do not respond, and SourceError if it fails, if
+    the brokers reject the client, or after `close`.
     """
 
     def __init__(self, source: KafkaSource, seconds: float) -> None:
@@ -83,7 +87,10 @@ class AdminConnection:
         self._open = None  # the client closes with its last reference
 
     def metadata(self) -> ClusterMetadata:
-        """Wait for a request, and return its result; error messages call it `what`."""
+        """Return the metadata of the cluster with all its topics.
+
+        The request is repeated until the timeout while the brokers do not respond.
+        """
         client = self.client
         end = time.monotonic() + self.seconds
         patience = _FIRST_PATIENCE
@@ -99,7 +106,10 @@ class AdminConnection:
             time.sleep(PAUSE_SECONDS)
 
     def result(self, what: str, future: Future[_T]) -> _T:
-        """Build the SourceError for a request that failed or had no response."""
+        """Wait until the timeout for the response to a request, and return it.
+
+        Messages of errors describe the request by `what`, such as "topic orders".
+        """
         end = time.monotonic() + self.seconds
         while True:
             left = max(end - time.monotonic(), 0)
@@ -114,7 +124,10 @@ class AdminConnection:
                 raise self.no_response(what, error) from error
 
     def no_response(self, what: str, error: Exception) -> SourceError:
-        """Return the error to raise for a failed request for `what`."""
+        """Build the error for a request for `what` that failed with `error`.
+
+        Returns a SourceSilentError if the brokers are unreachable, or else a SourceError.
+        """
         reason = error.args[0].str() if isinstance(error, KafkaException) else "no response"
         source = self._source
         newest = self._client_errors.newest

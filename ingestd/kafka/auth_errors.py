@@ -1,8 +1,8 @@
 """Messages that explain connection and authentication errors of the Kafka client.
 
-A message names the broker, the security protocol and the property to check. It contains no property
-values except addresses. The client library reports only that a certificate could not be verified,
-so a separate TLS handshake finds out why.
+A message names the broker, the security protocol and the properties to check, but contains no
+secrets. The client library reports only that a certificate could not be verified, so a separate TLS
+handshake finds out why.
 """
 
 import re
@@ -41,7 +41,7 @@ _SECONDS = 5.0
 
 
 class ClientErrors:
-    """Collects the recent errors that the Kafka client of a source reported."""
+    """The newest errors, at most 8, that the Kafka client of a source reported."""
 
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
         # A client that was idle for longer than its token is valid presents the expired token
@@ -71,8 +71,8 @@ class ClientErrors:
     def rejection_reason(self) -> Problem | None:
         """The first recorded error that retries cannot resolve, or None.
 
-        An example is an error for rejected credentials. With OAUTHBEARER a rejection counts only if
-        it lasts, since the client may have used an expired token.
+        An example is an error for rejected credentials. If the source uses tokens, a rejection is
+        returned only 5 seconds after the first, because the client may have used an expired token.
         """
         lasting = next((problem for problem in self.problems if _lasts(problem)), None)
         if lasting is not None and lasting.code in _SASL and self._since is not None:
@@ -81,7 +81,7 @@ class ClientErrors:
 
     @property
     def newest(self) -> Problem | None:
-        """The newest error, or None; "all brokers down" only if there is no other error."""
+        """The newest error, or None; "all brokers down" only if there are no other errors."""
         down = KafkaError._ALL_BROKERS_DOWN
         specific = [problem for problem in self.problems if problem.code != down] or list(
             self.problems
@@ -91,10 +91,10 @@ class ClientErrors:
 
 @contextmanager
 def refused_properties(source: KafkaSource) -> Iterator[None]:
-    """Convert errors that the client library raises for invalid properties to ConfigError.
+    """Convert errors that a new client raises for invalid properties to ConfigError.
 
-    ImportError and RuntimeError come from token providers written in Python. Raises SourceError if
-    no token could be fetched, because a retry may succeed.
+    ImportError and RuntimeError are raised by token providers written in Python. Raises SourceError
+    if no token could be fetched, because a retry may succeed.
     """
     try:
         yield
@@ -109,7 +109,10 @@ def refused_properties(source: KafkaSource) -> Iterator[None]:
 
 
 def explain(source: KafkaSource, problem: Problem) -> str:
-    """Explain a client error and its remedy, as a clause of a message."""
+    """Return an explanation of a client error and its remedy, as a clause of a message.
+
+    For a certificate that could not be verified, this connects to the broker to find out why.
+    """
     match = _FROM_BROKER.match(problem.text)
     address = match["address"] if match else source.bootstrap
     reason = _without_values(match["reason"] if match else problem.text)
@@ -182,8 +185,8 @@ def _without_values(reason: str) -> str:
 def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
     """Return why the certificate at HOST:PORT fails verification, in OpenSSL's words.
 
-    `properties` are those of the Kafka client. Returns None if the certificate is valid, or if the
-    broker does not respond within a few seconds.
+    `properties` are those of the Kafka client. Returns None if the certificate is valid, or if it
+    could not be checked, for example because the broker does not respond within 5 seconds.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")

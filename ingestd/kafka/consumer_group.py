@@ -1,4 +1,4 @@
-"""Read and commit the offsets of a consumer group, by a consumer that does not join the group.
+"""Read and commit the offsets of a consumer group with a consumer that does not join the group.
 
 An admin client can do the same, but that of librdkafka up to 2.16 aborts the process if the
 connection to the group coordinator is lost at the wrong moment.
@@ -40,8 +40,9 @@ the process, waits for the response to a commit when the brokers are unreachable
 class ConsumerGroup:
     """A consumer group of a source's cluster, with a timeout of `seconds` for each request.
 
-    Raises ConfigError for invalid properties. Requests raise SourceSilentError if the brokers do
-    not respond in time, and SourceError if they refuse the request.
+    Raises ConfigError for invalid properties, and SourceError if no token could be fetched.
+    Requests raise SourceSilentError if the brokers do not respond in time, and SourceError if they
+    refuse the request.
     """
 
     def __init__(self, source: KafkaSource, name: str, seconds: float) -> None:
@@ -57,7 +58,7 @@ class ConsumerGroup:
             self._consumer = Consumer({**settings, **hooks}, logger=LOG)
 
     def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the topic partitions with their committed offsets, negative for those without."""
+        """Return the partitions with their committed offsets; negative if none is committed."""
         end = self._begin()
         while True:
             try:

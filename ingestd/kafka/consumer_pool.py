@@ -47,7 +47,8 @@ def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[P
 
     The consumer returns to the pool at the end of the block. After an error it is closed instead,
     so that the next reader starts with a new consumer. With `headers`, it also reads the headers of
-    records.
+    records. Raises ConfigError for invalid properties, and SourceError if no token could be
+    fetched.
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     idle = _idle.setdefault(key, [])

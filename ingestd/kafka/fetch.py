@@ -28,7 +28,7 @@ from ingestd.kafka.records import LogEvent, Problem, RecordColumns, Records, Top
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
 _WASTED_RECORDS = 1_000
-"""Records past the end of a range that are discarded before its partition is unassigned."""
+"""Number of discarded records past the ends of ranges after which these are unassigned."""
 STALL_SECONDS = 30.0
 """Seconds without a record before the brokers count as silent."""
 _GONE = frozenset(
@@ -45,9 +45,10 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 
 @dataclass(slots=True)
 class Reading:
-    """The reading of one offset range, and how far it has come.
+    """The progress of reading one offset range.
 
-    `position` is the next offset to read; `problems` are errors that the client reported.
+    `position` is the next offset to read; `problems` are errors that the client reported for the
+    topic partition.
     """
 
     source: KafkaSource
@@ -71,7 +72,8 @@ class Reading:
     def take(self, records: Records) -> Records:
         """Advance the position past records and events; return the records within the range.
 
-        Raises LogChangedError if the log no longer has the range.
+        Raises LogChangedError if the log no longer has an offset that is still to be read, or the
+        errors of `OffsetClient` if the bounds of that log cannot be requested.
         """
         if len(records):
             # Before the events, which may advance the position further.
@@ -103,7 +105,10 @@ class Reading:
         )
 
     def check_gone(self) -> None:
-        """Raise LogChangedError if the topic partition no longer exists."""
+        """Raise LogChangedError if the topic partition no longer exists.
+
+        Also raises the errors of `OffsetClient` if the partitions cannot be requested.
+        """
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
         if self.range.partition not in cluster.list_topic_partitions().get(self.range.topic, ()):
             raise LogChangedError(
@@ -117,14 +122,14 @@ _Readings: TypeAlias = Mapping[TopicAndPartition, Reading]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a chunk of records: its number of records, and its bytes of keys and values."""
+    """Limits of a chunk: the number of records, and the bytes of their keys and values."""
 
     max_records: int
     max_bytes: int
 
 
 class StalledError(SourceSilentError):
-    """No record arrived in time; `left` are the ranges that have not been read yet."""
+    """No record arrived in time; `left` are the parts of the ranges that are still to be read."""
 
     def __init__(self, message: str, left: Sequence[OffsetRange] = ()) -> None:
         super().__init__(message)
@@ -139,7 +144,10 @@ def fetch(
     max_bytes: int,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """Yield the committed records of one range in chunks, in order of offset; see `fetch_all`."""
+    """Yield the committed records of one range in chunks, in order of offset.
+
+    Limits and errors are those of `fetch_all`.
+    """
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
     yield from fetch_all(source, [offset_range], **bounds, headers=headers)
 
@@ -156,10 +164,10 @@ def fetch_all(
     """Yield the committed records of ranges in chunks, in order of offset for each partition.
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at least
-    one record. Headers are read only if `headers` is set.
-
-    Raises LogChangedError if a log no longer has its range; StalledError if no record arrives for
-    `stall_seconds` (`STALL_SECONDS` if None); SourceError if the brokers reject the client.
+    one record. Headers are read only if `headers` is set. Raises LogChangedError if a log no longer
+    has its range; StalledError if no record arrives for `stall_seconds` (`STALL_SECONDS` if None),
+    after the records that did arrive; SourceError if the brokers reject the client; ConfigError for
+    invalid properties.
     """
     with borrow_consumer(source, headers=headers) as pooled:
         for bundle in bundles(ranges, max_records):
@@ -214,7 +222,8 @@ def _full(
 ) -> RecordColumns | None:
     """Return the buffered columns from which to take a chunk, or None.
 
-    Returns `latest` if it fills a chunk, or the largest columns if all together reach `max_bytes`.
+    Returns `latest` if it fills a chunk. Otherwise, if the columns of several topic partitions
+    together reach `max_bytes`, returns those with the most bytes.
     """
     if latest.full(max_records, max_bytes):
         return latest
@@ -241,7 +250,10 @@ class _JointFetch:
         self._deadline = time.monotonic() + self._stall_seconds
 
     def batches(self) -> Iterator[tuple[TopicAndPartition, Records]]:
-        """Yield non-empty records of the ranges by topic partition, each in order of offset."""
+        """Yield the records of the ranges in batches, each of one topic partition and not empty.
+
+        The batches of a topic partition are in the order of their offsets.
+        """
         left = self._assign()
         while left:
             yield from self._read(left)
@@ -274,7 +286,7 @@ class _JointFetch:
         yield from ((partition, records) for partition, records in in_range if len(records))
 
     def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
-        """Return the records in the range of their topic partition; keep the client's errors."""
+        """Return the records in the range of their topic partition; record the client's errors."""
         reading = self._readings.get(partition)
         if reading is None:  # an error that concerns no single topic partition
             self._pooled.client_errors.extend(event.problem for event in records.events)

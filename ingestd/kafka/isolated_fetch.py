@@ -1,4 +1,4 @@
-"""Fetch offset ranges of which some cannot be read although their brokers respond.
+"""Fetch offset ranges, some of which cannot be read although their brokers respond.
 
 A record that the client rejects, or that it never finishes decompressing, blocks everything that is
 fetched with it. When no more records arrive, the remaining ranges are read in halves, each by its
@@ -24,7 +24,7 @@ APART_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An offset range that cannot be read, from its first unreadable offset on, and the reason."""
+    """A range that cannot be read, starting at its first unreadable offset, and the reason."""
 
     range: OffsetRange
     reason: str
@@ -38,10 +38,10 @@ def fetch_readable(
     *,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """Fetch as `fetch_all`, but report unreadable ranges to `on_unreadable` and read the others.
+    """Yield chunks as `fetch_all`, but report unreadable ranges to `on_unreadable`.
 
-    Raises the errors of `fetch_all`, but SourceSilentError only if a broker responds to no other
-    request either.
+    The other ranges are read. Raises the errors of `fetch_all`, but instead of StalledError a
+    SourceSilentError, and only if the brokers do not respond to another request either.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)
@@ -83,7 +83,10 @@ def _fetch_apart(
 
 
 def is_reachable(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
-    """Return whether the leaders of the ranges' partitions respond to other requests."""
+    """Return whether the leaders of the ranges' partitions respond to a request for end offsets.
+
+    Raises ConfigError for invalid properties.
+    """
     by_topic: dict[str, list[int]] = {}
     for range_ in ranges:
         by_topic.setdefault(range_.topic, []).append(range_.partition)

@@ -1,4 +1,4 @@
-"""Check by leader epochs and last records that logs still have the records that were read.
+"""Check by leader epochs and by the last record read whether logs have lost or replaced records.
 
 If a consumer is assigned an offset with the leader epoch under which the offset was reached, the
 broker compares both with its log before it returns records (OffsetForLeaderEpoch). A broker
@@ -44,13 +44,14 @@ _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
 def divergences(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> dict[TopicAndPartition, int]:
-    """Return where logs diverge from the (offset, leader epoch) pairs that were reached in them.
+    """Return the offsets from which logs diverge from what was read.
 
-    The result contains only diverging topic partitions, with -1 if the broker does not know the
-    epoch. A log that begins after an offset, because older records have expired, has not diverged.
+    `positions` are the (offset, leader epoch) pairs up to which logs were read. The result contains
+    only diverging topic partitions, with -1 if the broker does not know the epoch. A log that
+    begins after an offset, because older records have expired, has not diverged.
 
-    Raises SourceSilentError without a response for `seconds`, SourceError for an unexpected
-    response or if the brokers reject the client.
+    Raises SourceSilentError if no response arrives for `seconds`, SourceError for an unexpected
+    response or if the brokers reject the client, and ConfigError for invalid properties.
     """
     ends: dict[TopicAndPartition, int] = {}
     for partition, message in _first_responses(source, positions, seconds):
@@ -69,7 +70,8 @@ def fingerprints(
     """Return the checksum of the record just before each offset, if the log still has the record.
 
     Offsets after a transaction marker, or after a record removed by retention or compaction, have
-    no entry. Raises the errors of `divergences`.
+    no entry. Raises SourceSilentError if no response arrives for `seconds`, SourceError if the
+    brokers reject the client, and ConfigError for invalid properties.
     """
     checksums: dict[TopicAndPartition, int] = {}
     positions = {partition: (offset - 1, NO_EPOCH) for partition, offset in offsets.items()}
@@ -90,8 +92,8 @@ def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaEr
     Returns -1 if the log does not know the epoch, and None if the log is not truncated.
 
     Without an automatic offset reset, the client reports a truncated log and an expired offset by
-    the same code. Only the text of the error distinguishes them, and contains the offset. Raises
-    SourceError for any other error.
+    the same code. Only the text of the error, which also contains the offset, distinguishes them.
+    Raises SourceError for any other error.
     """
     text = error.str()
     end = _EPOCH_END.search(text)
@@ -106,7 +108,11 @@ def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaEr
 def _first_responses(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> Iterator[tuple[TopicAndPartition, Message]]:
-    """Yield the first message from each position: a record, or an error of `_ANSWERS`."""
+    """Yield each topic partition and the first message at its position.
+
+    A message is a record or an error of `_ANSWERS`. Raises SourceSilentError if no message arrives
+    for `seconds`, SourceError if the brokers reject the client.
+    """
     client_errors = ClientErrors(source)
     pending = set(positions)
     with closing(_connect(source, client_errors)) as consumer:

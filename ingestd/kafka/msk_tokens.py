@@ -1,4 +1,4 @@
-"""Tokens for Amazon MSK: signed requests to connect, by packages of the extra `ingestd[aws]`."""
+"""Tokens for Amazon MSK, which are signed by packages of the extra `ingestd[aws]`."""
 
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from botocore.credentials import CredentialProvider, ReadOnlyCredentials
@@ -15,7 +15,7 @@ class _ProcessCredentials(CredentialProvider):  # type: ignore[misc]  # botocore
         self._session = Session()
 
     def load(self) -> ReadOnlyCredentials:
-        """Return the credentials, whose parts belong together even if they are renewed meanwhile.
+        """Return a copy of the current credentials, which a later renewal does not change.
 
         Raises SourceError if the process has none.
         """
@@ -36,7 +36,11 @@ class MskTokens:
         self._credentials = _ProcessCredentials()
 
     def __call__(self, _: str) -> tuple[str, float, str, dict[str, str]]:
-        """Return a token of 15 minutes and its expiry; the principal is in the token."""
+        """Return a token that is valid for 15 minutes, as a result of a `TokenFunction`.
+
+        The principal and the extensions are empty, because the token contains the identity.
+        Raises SourceError if the process has no credentials.
+        """
         token, milliseconds = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(
             self._region, self._credentials
         )

@@ -1,7 +1,7 @@
-"""A reader in the native extension: the same client library, but no object for each record.
+"""A reader in the native extension, which creates no Python object for each record.
 
-The extension receives the addresses of the functions of the library that the Python client has
-loaded. So a process has only one client library, with all features that it was built with.
+The extension calls the client library that the Python client has loaded, by the addresses of its
+functions. So a process has only one client library, with all features that it was built with.
 """
 
 import ctypes
@@ -59,7 +59,7 @@ class NativeKafka(Protocol):
     ) -> _NativeConsumer:
         """Create a client; `addresses` are those of the client library's functions, by name.
 
-        Raises ValueError for a missing address or invalid properties.
+        Raises ValueError for a missing address or an invalid property.
         """
         ...
 
@@ -114,7 +114,7 @@ class NativeFetcher:
         self._alone = False
 
     def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
-        """Read only these topic partitions, each from its offset."""
+        """Read only these topic partitions from now on, each from its offset."""
         self._alone = len(offsets) == 1
         try:
             self._consumer.assign([(*partition, offset) for partition, offset in offsets.items()])
@@ -131,9 +131,9 @@ class NativeFetcher:
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition.
 
-        The client keeps fetched messages in memory while a key or value refers to them. With one
-        topic partition, these are hardly more than requested; with several, many may be past the
-        ranges, so keys and values are copied.
+        With one assigned topic partition, keys and values refer to the client's memory, which holds
+        the fetched messages while they are used. With several, many fetched messages may be past
+        the end of a range, so keys and values are copied.
         """
         try:
             batches = self._consumer.consume(count, round(seconds * 1000), self._alone)
@@ -142,7 +142,7 @@ class NativeFetcher:
         return [((batch.topic, batch.partition), _records(batch)) for batch in batches]
 
     def problems(self) -> list[Problem]:
-        """Return errors since the last call that concern no single topic partition."""
+        """Return the errors since the last call that belong to no single topic partition."""
         return [Problem(code, text) for code, text in self._consumer.errors()]
 
     def close(self) -> None:

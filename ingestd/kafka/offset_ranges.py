@@ -1,4 +1,4 @@
-"""Offsets, offset ranges, and how a micro-batch is cut from them: pure functions.
+"""Offsets and offset ranges, and pure functions that cut micro-batches from them.
 
 `Offsets` contain the next offset of each topic partition, by source, topic and partition.
 """
@@ -43,8 +43,9 @@ class BatchOffsets:
     """The ranges of one micro-batch: from `start` (inclusive) to `until` (exclusive).
 
     `epochs` are the leader epochs under which logs reached `until`, -1 if unknown; a missing epoch
-    is 0.
-    `following` is the next batch if it is already planned; it is only a hint.
+    is 0. `following` is the next batch if it is already planned; it is only a hint.
+
+    Methods raise the errors of `ranges_between`.
     """
 
     start: Offsets
@@ -97,7 +98,8 @@ def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
 
     Topics share the limit evenly; larger topics get what smaller topics do not use. The partitions
     of a topic divide its share in the same way. A limit of at least 1 always makes progress if
-    there are new offsets. Raises ValueError for a smaller limit.
+    there are new offsets. Raises ValueError for a smaller limit, and with a limit the errors of
+    `ranges_between`.
     """
     if limit_rows is None:
         return end
@@ -128,7 +130,7 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
 
     A group ends where it has its share, which may cut a range; if a border between ranges is close,
     the group ends there instead, to avoid small remainders. All rows are covered exactly once, in
-    order.
+    order. Raises ValueError if `parts` is less than 1.
     """
     if parts < 1:
         raise ValueError(f"cannot split into {parts} parts")
@@ -153,7 +155,10 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
 
 
 def covers(reached: Offsets, bounds: Offsets) -> bool:
-    """Return whether every topic partition has reached its offset in `bounds`."""
+    """Return whether every topic partition has reached its offset in `bounds`.
+
+    A topic partition that `reached` lacks is at offset 0.
+    """
     return all(
         reached.get(source, {}).get(topic, {}).get(partition, 0) >= offset
         for source, topic, partition, offset in _flat(bounds)
@@ -161,9 +166,9 @@ def covers(reached: Offsets, bounds: Offsets) -> bool:
 
 
 def encode(offsets: BatchOffsets) -> dict[str, Any]:
-    """Encode the offsets of a batch as the JSON document that Spark stores for it.
+    """Encode the offsets of a batch as the JSON document that Spark stores for the batch.
 
-    Equal offsets give equal text.
+    Equal offsets give documents with equal text.
     """
     document: dict[str, Any] = {
         "v": _VERSION,
@@ -194,7 +199,7 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
 
 
 def _without_zeros(offsets: Offsets) -> Offsets:
-    """Return the epochs that are not 0: nearly all logs are in their first epoch."""
+    """Return only the epochs that are not 0, because nearly all logs are in their first epoch."""
     positive: dict[str, dict[str, dict[int, int]]] = {}
     for source, topic, partition, offset in _flat(offsets):
         if offset:
@@ -227,7 +232,8 @@ def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> O
 def parse_offset_log(text: str) -> BatchOffsets:
     """Parse Spark's `offsets/<batch id>` file of a query with one source.
 
-    Raises ValueError if the text is truncated or of another version.
+    Returns empty offsets if the source had none. Raises ValueError if the text is truncated or of
+    another version.
     """
     lines = text.splitlines()
     if not lines or lines[0] != _OFFSET_LOG_HEADER:
@@ -252,7 +258,7 @@ def _snap(target: int, borders: Sequence[int], slack: int) -> int:
 
 
 def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
-    """Return shares of `limit` by key: even shares, but none larger than its size.
+    """Divide `limit` evenly; return the share of each key, which is not larger than its size.
 
     Larger sizes get what smaller sizes do not use. The largest gets the remainder, so that every
     partition makes progress within a few batches.
@@ -271,9 +277,10 @@ def sample_ranges(
 ) -> list[OffsetRange]:
     """Return ranges of at most `limit` offsets per topic, ordered by topic, partition and offset.
 
-    The partitions of a topic share the limit fairly. A share smaller than its log is taken half
-    from the beginning, where a pipeline starts, and half from the end, where messages have their
-    current structure. Offsets without a record count too. `limit` is at least 1.
+    The partitions of a topic share the limit as in `cut`. If the share of a partition is smaller
+    than its log, half of it is taken from the beginning, where a pipeline starts, and half from the
+    end, where messages have their current structure. Offsets without a record count too. Raises the
+    errors of `cut`.
     """
     ranges: list[OffsetRange] = []
     for topic in sorted(end):

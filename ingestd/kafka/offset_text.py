@@ -18,8 +18,8 @@ _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42
 def parse_offsets(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
     """Parse offsets by topic and partition; `topics` are those that the source lists.
 
-    Raises ConfigError for an invalid text, for a topic partition that occurs twice, and for Flink's
-    form unless the source lists a single topic.
+    Raises ConfigError for an invalid or empty text, for a topic partition that occurs twice, and
+    for Flink's form unless the source lists a single topic.
     """
     offsets: dict[str, dict[int, int]] = {}
     for position in filter(None, (word.strip() for word in text.split(";"))):
@@ -45,7 +45,7 @@ def _parsed(position: str, topics: Sequence[str]) -> tuple[str, int, int]:
 
 
 def offsets_text(document: Mapping[str, Mapping[str, object]]) -> str:
-    """Return a map topic -> partition -> offset as a text for `parse_offsets`."""
+    """Return a map topic -> partition -> offset as text that `parse_offsets` accepts."""
     return ";".join(
         f"{topic}:{partition}:{offset}"
         for topic, partitions in document.items()

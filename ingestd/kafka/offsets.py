@@ -50,7 +50,8 @@ class OffsetClient:
     """A client for requests to the cluster of one source; responses are not cached.
 
     Each request raises SourceSilentError if the brokers do not respond within `request_seconds`,
-    and SourceError if they reject the client. Raises ConfigError for invalid properties.
+    and SourceError if it fails or if they reject the client. Raises ConfigError for invalid
+    properties, and SourceError if no token could be fetched.
     """
 
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
@@ -81,7 +82,7 @@ class OffsetClient:
         return self._offsets(partitions, _LATEST)
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """Return the offset of the first record at or after a time (ms since 1970).
+        """Return the offset of the first record at or after a time (ms since 1970) in each log.
 
         Partitions without such a record are left out.
         """
@@ -109,7 +110,11 @@ class OffsetClient:
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return the ids of those topics that exist; a recreated topic has another id."""
+        """Return the topic ids, by name, of those topics that exist.
+
+        A topic that was deleted and created again has another id. If the brokers have no topic ids,
+        every id is the zero id.
+        """
         names = sorted(topics)
         if not names:
             return {}
@@ -126,7 +131,7 @@ class OffsetClient:
         return ids
 
     def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return the log keys of those topics that exist.
+        """Return keys that identify the logs of those topics that exist, by name.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """
@@ -136,7 +141,10 @@ class OffsetClient:
         return {topic: f"{cluster}/{topic}" if topic in missing else ids[topic] for topic in ids}
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epochs that brokers reported with `ends`, -1 if they reported none."""
+        """Return the leader epochs that brokers reported with the last `end_offsets`.
+
+        The result has the partitions of `ends`; an epoch is -1 if none was reported.
+        """
         return {
             topic: {
                 partition: self._epochs.get((topic, partition), _UNKNOWN)
@@ -148,10 +156,11 @@ class OffsetClient:
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return where logs diverge from the (offset, leader epoch) pairs that were reached.
+        """Return the offsets from which logs diverge from what was read.
 
-        The result contains only diverging logs, with -1 if a log does not know the epoch: then it
-        is a different log.
+        `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
+        contains only diverging logs, with -1 if a log does not know the epoch, because it is a
+        different log.
         """
         return divergences(self.source, positions, self._admin.seconds) if positions else {}
 
@@ -166,7 +175,7 @@ class OffsetClient:
         return cluster_id
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
-        """Commit offsets for a consumer group; only lag tools read them."""
+        """Commit offsets for a consumer group, from which lag tools read the progress."""
         committed = [
             TopicPartition(topic, partition, offset)
             for topic, partitions in offsets.items()
@@ -218,7 +227,10 @@ class OffsetClient:
         *,
         patient: bool,
     ) -> ListOffsetsResultInfo | None:
-        """Return the requested offset; None if a retry may succeed and `patient` allows it."""
+        """Return the requested offset; None if the request failed but a retry may succeed.
+
+        If `patient` is not set, such a failure raises an error instead.
+        """
         what = f"offsets of {topic_partition.topic}/{topic_partition.partition}"
         try:
             result: ListOffsetsResultInfo = self._admin.result(what, future)
@@ -236,6 +248,6 @@ class OffsetClient:
 
 
 def _is_caused_by(error: SourceError, codes: AbstractSet[int]) -> bool:
-    """Return whether a broker error with one of these codes caused the error."""
+    """Return whether the error was caused by a KafkaException with one of these codes."""
     cause = error.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() in codes

@@ -22,23 +22,30 @@ class EpochCluster(Cluster, Protocol):
     """The requests of the planner to a cluster; `OffsetClient` implements them."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epochs that brokers reported with `ends`, -1 if they reported none."""
+        """Return the leader epochs that brokers reported with the last `end_offsets`.
+
+        The result has the partitions of `ends`; an epoch is -1 if none was reported.
+        """
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return where logs diverge from the (offset, leader epoch) pairs that were reached."""
+        """Return the offsets from which logs diverge from what was read.
+
+        `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
+        contains only diverging logs.
+        """
 
 
 class Planner:
-    """The planner of the batches of a pipeline, over all its sources.
+    """Plans the batches of a pipeline over all its sources.
 
-    `limits` are the maximum numbers of offsets in a batch by source. `epochs` are the leader epochs
+    `limits` is the maximum number of offsets in a batch by source. `epochs` are the leader epochs
     of the positions of the first batch, and `covered` the offsets that the most advanced table
-    covers: a log that lost part of them ends the query, also while earlier records are read again.
-    New topics and partitions join the next batch and are read from the beginning; topics that a
-    source no longer selects are dropped. The first batch fixes where a bounded source ends, and
-    topics that appear later are not part of it.
+    covers: if a log lost part of them, `next_batch` raises LogChangedError even while earlier
+    records are read again. New topics and partitions join the next batch and are read from the
+    beginning; topics that a source no longer selects are dropped. The ends of bounded sources are
+    fixed with the first batch, and topics that appear later are not read.
     """
 
     def __init__(
@@ -70,7 +77,10 @@ class Planner:
         return min(_NO_LIMIT, sum(self._limits.get(name, _NO_LIMIT) for name in self._sources))
 
     def freeze(self) -> None:
-        """Plan no offsets beyond the current log ends."""
+        """Request the current log ends, beyond which later batches do not read.
+
+        Raises SourceError if brokers do not respond or none of the listed topics exists.
+        """
         self._frozen = {name: self._ask_ends(name) for name in self._sources}
 
     def close(self) -> None:
@@ -78,13 +88,14 @@ class Planner:
         self._clusters.clear()
 
     def next_batch(self, reached: Offsets, *, bounded: bool) -> BatchOffsets | None:
-        """Return the batch that follows `reached`, None if there are no new records.
+        """Return the batch that follows `reached`, or None if nothing has changed since then.
 
-        The limits of the sources apply only if `bounded` is set.
+        A batch without records follows if topic partitions were added or dropped. The limits of the
+        sources apply only if `bounded` is set.
 
         Raises LogChangedError if a log has lost or replaced records that were read; SourceError if
-        brokers do not respond or none of the listed topics exists; ConfigError if offsets are
-        configured for an unknown topic partition.
+        brokers do not respond or none of the listed topics exists; ConfigError if the offsets at
+        which a source ends name an unknown topic partition.
         """
         start: dict[str, TopicOffsets] = {}
         until: dict[str, TopicOffsets] = {}
@@ -154,7 +165,7 @@ class Planner:
         return known
 
     def _positions(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """Return the offset at which each topic partition continues.
+        """Return the offset at which reading each topic partition continues.
 
         A new topic partition begins with the first offset of its log. Raises LogChangedError if a
         log no longer has the offset.

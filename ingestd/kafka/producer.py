@@ -1,4 +1,4 @@
-"""Produce messages to topics: dead letters, and their replay.
+"""Produce messages to topics: dead letters, and the messages that a replay sends again.
 
 The producer is idempotent, so its own retries write a message once. A caller that runs again sends
 its messages again, so delivery is at least once.
@@ -25,7 +25,7 @@ _ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send; without `partition`, its key selects one as in Java's producer."""
+    """A message to send; if `partition` is None, the key selects it as in Java's producer."""
 
     key: bytes | None
     value: bytes | None
@@ -47,11 +47,12 @@ class _Failures:
 
 
 def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
-    """Send messages to a topic of a source's cluster; return their number after all are written.
+    """Send messages to a topic, wait until all are written, and return their number.
 
-    Raises SourceError if the brokers do not accept all of them in time (SourceSilentError if they
-    do not respond) or reject the client, PolicyStopError for a message larger than the topic
-    allows, ConfigError for invalid properties.
+    The topic is in the cluster of `source`. Raises SourceError if the brokers do not accept all
+    messages in time (SourceSilentError if they do not respond), if they reject the client or if no
+    token could be fetched; PolicyStopError for a message larger than the topic allows; ConfigError
+    for invalid properties.
     """
     failures, count, client_errors = _Failures(), 0, ClientErrors(source)
     where = f"topic {topic} at {source.bootstrap}"
@@ -81,7 +82,10 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
 
 
 def _flush(producer: Producer, client_errors: ClientErrors) -> int:
-    """Wait for acknowledgements; return how many are missing after the timeout or a rejection."""
+    """Wait until all messages are acknowledged, the timeout ends, or the client is rejected.
+
+    Returns the number of messages that are not acknowledged.
+    """
     left = 0
     for _ in range(_FLUSHES):
         left = producer.flush(1.0)

@@ -82,10 +82,10 @@ class KafkaSource:
     """Topics of one cluster that are read with the same settings.
 
     Either `topics` lists names, or `topic_pattern` is a regular expression that a whole name must
-    match; names in `topic_exclude` are not read. `properties` are Kafka client properties,
+    match; topics named in `topic_exclude` are not read. `properties` are Kafka client properties,
     unchanged. `startup_mode` determines where reading begins at the first start of the source,
-    `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply
-    to the modes of the same names.
+    `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply to the modes
+    "timestamp" and "specific-offsets".
     """
 
     name: str
@@ -103,7 +103,7 @@ class KafkaSource:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether reading ends at some offset."""
+        """Whether reading ends at an offset that the bounded mode determines."""
         return self.bounded_mode != "unbounded"
 
     @property
@@ -113,12 +113,12 @@ class KafkaSource:
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of the brokers as configured."""
+        """The addresses of the brokers as configured; empty if they are missing."""
         return self.properties.get(_BOOTSTRAP, "")
 
     @property
     def protocol(self) -> str:
-        """The security protocol, such as `SASL_SSL`."""
+        """The security protocol in capitals, such as `SASL_SSL`; by default `PLAINTEXT`."""
         return self.properties.get("security.protocol", "plaintext").upper()
 
     @property
@@ -134,7 +134,7 @@ class KafkaSource:
 
     @property
     def signer(self) -> Literal["aws_iam", "AWS_MSK_IAM"] | None:
-        """The service of AWS whose tokens are computed in Python, or None."""
+        """The kind of AWS tokens that are computed in Python, or None if the source uses none."""
         if self.mechanism == _MSK:
             return "AWS_MSK_IAM"
         return "aws_iam" if self.properties.get(_TOKENS_FROM) == _AWS else None
@@ -152,7 +152,7 @@ class KafkaSource:
         return sorted(topic for topic in topics if self.selects(topic))
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON document of all fields."""
+        """Return a JSON document of all fields, including properties that may be secret."""
         return {**asdict(self), "properties": dict(self.properties)}
 
     @classmethod
@@ -172,16 +172,16 @@ class KafkaSource:
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
     """Return the properties of a consumer: those of the user, and those that ingestd requires.
 
-    Raises ConfigError for a property that ingestd sets itself.
+    Raises ConfigError if `check_properties` rejects those of the user.
     """
     _refuse_properties(source)
     return {**_TUNED, "group.id": source.group, **_client_properties(source), **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of an admin client: the user's, except those of consumers.
+    """Return the properties of an admin client: those of the user that not only consumers have.
 
-    Raises ConfigError for a property that ingestd sets itself.
+    Raises ConfigError if `check_properties` rejects those of the user.
     """
     _refuse_properties(source)
     user_properties = {
@@ -193,10 +193,10 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def producer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of an idempotent producer: ours, and those of `admin_properties`.
+    """Return the properties of an idempotent producer, including those of `admin_properties`.
 
-    Keys select partitions as in Java's producer. Raises ConfigError for a property that ingestd
-    sets itself.
+    By default, keys select partitions as in Java's producer. Raises ConfigError if
+    `check_properties` rejects the properties of the user.
     """
     return {
         "linger.ms": "5",
@@ -209,9 +209,11 @@ def producer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def check_properties(source: KafkaSource) -> None:
-    """Check that required properties are set, and no property that ingestd sets itself.
+    """Check the properties of the user, without connecting to a broker.
 
-    Raises a ConfigError that names the property but not the source.
+    Raises a ConfigError, which does not name the source, for a missing address of brokers, for a
+    property that ingestd sets itself or that is a Python function, and for authentication by tokens
+    that cannot be obtained.
     """
     if not source.bootstrap:
         raise ConfigError(f"{_BOOTSTRAP} is missing: set it to HOST:PORT,...")
@@ -232,8 +234,8 @@ def check_properties(source: KafkaSource) -> None:
 def msk_region(source: KafkaSource) -> str:
     """Return the AWS region of an Amazon MSK cluster.
 
-    It is stated in `sasl.oauthbearer.config`, or it is part of the names that MSK gives to brokers.
-    Raises ConfigError if both lack it.
+    The region is stated in `sasl.oauthbearer.config`. If this property is not set, the region is
+    taken from the names that MSK gives to brokers. Raises ConfigError if it is not found.
     """
     stated = source.properties.get(TOKEN_CONFIG)
     region = (
@@ -248,7 +250,7 @@ def msk_region(source: KafkaSource) -> str:
 
 
 def _client_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the user's properties as librdkafka knows them: MSK's mechanism is OAUTHBEARER."""
+    """Return the user's properties in terms of librdkafka, where MSK's mechanism is OAUTHBEARER."""
     if source.signer != _MSK:
         return dict(source.properties)
     rest = {
@@ -268,7 +270,7 @@ def _refuse_properties(source: KafkaSource) -> None:
 
 
 def _check_signer(source: KafkaSource) -> None:
-    """Raise ConfigError if the tokens of AWS cannot be computed."""
+    """Raise ConfigError if properties or packages for computing the tokens of AWS are missing."""
     service = source.signer
     if service == _MSK:
         if source.protocol != "SASL_SSL":
@@ -282,7 +284,7 @@ def _check_signer(source: KafkaSource) -> None:
 
 
 def _check_tokens(properties: Mapping[str, str]) -> None:
-    """Raise ConfigError if tokens have no source: the client would wait for one forever."""
+    """Raise ConfigError if no property states how to get tokens, which clients would wait for."""
     oidc = properties.get(_METHOD, "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
         raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a source of tokens: {_TOKEN_WAYS}")

@@ -1,4 +1,4 @@
-"""Check names and values of Kafka client properties by librdkafka, without creating a client."""
+"""Check names and values of Kafka client properties with librdkafka, without creating a client."""
 
 import ctypes
 import difflib
@@ -15,7 +15,8 @@ _LOADS_A_LIBRARY = "plugin.library.paths"
 def property_problem(name: str, value: str) -> str | None:
     """Return why librdkafka does not accept a property, or None if it does.
 
-    For a name that does not exist, the nearest name is given.
+    For an unknown name, the text proposes a similar name if there is one. The value of
+    `plugin.library.paths` is not checked, because that would load the libraries.
     """
     if name == _LOADS_A_LIBRARY:
         return None

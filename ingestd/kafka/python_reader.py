@@ -1,4 +1,4 @@
-"""A reader in Python: few calls into the client library, and a Python object for each record."""
+"""A reader based on the Python client, which creates a Python object for each record."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class PythonReader:
         self._consumer = Consumer({**properties, "error_cb": self._note}, logger=_LOG)
 
     def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
-        """Read only these topic partitions, each from its offset."""
+        """Read only these topic partitions from now on, each from its offset."""
         try:
             self._consumer.assign(
                 [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
@@ -101,7 +101,7 @@ class PythonReader:
         )
 
     def problems(self) -> list[Problem]:
-        """Return errors since the last call that concern no single topic partition."""
+        """Return the errors since the last call that belong to no single topic partition."""
         problems, self._problems = self._problems, []
         return problems
 

@@ -1,4 +1,4 @@
-"""Read records of a source again, outside of the offset ranges of a batch."""
+"""Read records of a source's topics outside of the offset ranges of a batch."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ class RecordLog(Protocol):
     """Reads the logs of the topics of all sources, outside of a batch."""
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """Return the offsets that the log of each partition of a topic has now."""
+        """Return the range of offsets that the log of each partition of a topic has now."""
         ...
 
     def read(
@@ -25,22 +25,23 @@ class RecordLog(Protocol):
     ) -> Iterator[RecordChunk]:
         """Yield the records of a range in chunks, in order of offset.
 
-        If a record cannot be read, it is the end of the range.
+        Reading ends without an error at the first record that cannot be read.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaRecordLog:
-    """The Kafka logs of all sources, read through brokers; `bounds` limit a chunk.
-
-    Methods raise the errors of `OffsetClient` and `fetch_readable`.
-    """
+    """Reads the logs of the topics of all sources from brokers; `bounds` limit a chunk."""
 
     bounds: Bounds
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """Return the offsets that the log of each partition of a topic has now."""
+        """Return the range of offsets that the log of each partition of a topic has now.
+
+        Returns [] if the topic does not exist or the source does not select it. Raises the errors
+        of `OffsetClient`.
+        """
         with closing(OffsetClient(source)) as client:
             partitions = {topic: client.list_topic_partitions().get(topic, ())}
             begins = client.beginning_offsets(partitions)[topic]
@@ -55,10 +56,11 @@ class KafkaRecordLog:
     ) -> Iterator[RecordChunk]:
         """Yield the records of a range in chunks, in order of offset.
 
-        If a record cannot be read, it is the end of the range.
+        Reading ends without an error at the first record that cannot be read. Raises the errors of
+        `fetch_readable`.
         """
         return fetch_readable(source, [offset_range], self.bounds, _end_there, headers=headers)
 
 
 def _end_there(unreadable: Unreadable) -> None:
-    """Accept that a range cannot be read to its end."""
+    """Ignore the unreadable rest of a range, so that reading ends there."""

@@ -1,7 +1,7 @@
 """Records as columns, errors and events: the results of a reader of topic partitions.
 
-There are two readers, one by the native extension and one by the Python client. Both use the same
-client library and return the same results. `RecordColumns` buffers them into chunks.
+There are two readers, one in the native extension and one based on the Python client. Both use the
+same client library and return the same results. `RecordColumns` buffers records, and cuts chunks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,10 @@ class Problem(NamedTuple):
 
 
 class LogEvent(NamedTuple):
-    """An error or end-of-partition event instead of a record; `offset` is that of the client."""
+    """An error or an end of a partition, which the client returned instead of a record.
+
+    `offset` is the offset at which the client reports it, negative if unknown.
+    """
 
     problem: Problem
     offset: int
@@ -40,8 +43,8 @@ class Records:
     """Records of one topic partition with ascending offsets, as parallel columns.
 
     `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together; `headers` is
-    None if headers were not requested; `timestamp_types` are requested with them. `events` are what
-    the client returned besides records.
+    None if they were not requested; `timestamp_types` are requested with them. `events` are the
+    errors and ends of partitions that the client returned besides records.
     """
 
     offsets: Numbers
@@ -79,7 +82,7 @@ class Reader(Protocol):
     """
 
     def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
-        """Read only these topic partitions, each from its offset."""
+        """Read only these topic partitions from now on, each from its offset."""
 
     def unassign(self) -> None:
         """Stop reading until the next `assign`."""
@@ -88,7 +91,7 @@ class Reader(Protocol):
         """Return at most `count` records that arrive within `seconds`, by topic partition."""
 
     def problems(self) -> list[Problem]:
-        """Return errors since the last call that concern no single topic partition."""
+        """Return the errors since the last call that belong to no single topic partition."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -131,7 +134,11 @@ class RecordColumns:
         return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:
-        """Remove and return the first records as a chunk within the bounds, at least one record."""
+        """Remove the first records from the buffer, and return them as a chunk.
+
+        The chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at
+        least one record; the buffer must not be empty.
+        """
         offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
         ends = np.cumsum(sizes)
         fitting = int(np.searchsorted(ends, max_bytes, side="right"))

@@ -65,8 +65,9 @@ class RegistryHttp:
     def get(self, path: str) -> Mapping[str, Any] | None:
         """Return the JSON object at a path; None if the registry does not have it.
 
-        Raises ConfigError if the registry rejects the credentials, SourceError if no address gave a
-        usable response in time.
+        Raises ConfigError if the registry rejects the credentials or redirects the request, or if a
+        file with credentials cannot be read; SourceError if no address gave a usable response in
+        time.
         """
         return self._get(path, _object)
 
@@ -185,9 +186,9 @@ def _is_missing(document: Mapping[str, Any]) -> bool:
 
 
 def _credentials(settings: RegistrySettings, seconds: float) -> dict[str, str]:
-    """Return the headers that authorize a request; a new token is requested for at most `seconds`.
+    """Return the headers that authorize a request; requesting a token takes at most `seconds`.
 
-    Raises ConfigError for a file that cannot be read, and as `bearer_token`.
+    Raises ConfigError for a file that cannot be read, and the errors of `bearer_token`.
     """
     if settings.user_info is not None:
         encoded = base64.b64encode(settings.user_info.encode()).decode()
@@ -215,7 +216,7 @@ def _credentials(settings: RegistrySettings, seconds: float) -> dict[str, str]:
 
 
 def _tls(settings: RegistrySettings) -> ssl.SSLContext:
-    """Return the TLS context, with trusted authorities and the client certificate.
+    """Return the TLS context with the trusted authorities and the client certificate.
 
     Raises ConfigError if a file cannot be used.
     """

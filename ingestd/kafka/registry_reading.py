@@ -1,4 +1,4 @@
-"""The look-up of one schema with all its references, whichever protocol the registry has."""
+"""Look up a schema with all its references; this is independent of the registry's protocol."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,9 +30,9 @@ class RegistryDocument:
 
 
 class RegistryProtocol(Protocol):
-    """The requests of a registry's protocol.
+    """The requests to a registry in the terms of its protocol.
 
-    All functions raise SourceError if the registry does not respond or a response is invalid, and
+    All methods raise SourceError if the registry does not respond or a response is invalid, and
     ConfigError if it rejects the credentials.
     """
 
@@ -45,13 +45,16 @@ class RegistryProtocol(Protocol):
         ...
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Return the paths of the versions before a schema, newest first for each subject."""
+        """Yield the paths of the versions before a schema, newest first for each subject."""
         ...
 
 
 @dataclass(slots=True)
 class RegistryCache:
-    """Schemas by id, times until which ids are known to be missing, and versions by path."""
+    """Schemas by id, times until which an id counts as missing, and versions by path.
+
+    Times are of the monotonic clock, in seconds.
+    """
 
     schemas: dict[SchemaId, RegisteredSchema] = field(default_factory=dict)
     unknown: dict[SchemaId, float] = field(default_factory=dict)
@@ -60,7 +63,10 @@ class RegistryCache:
 
 @dataclass(slots=True)
 class _Opened:
-    """A document whose references are being read; `reference` is None for the first."""
+    """A document whose references are being read; `reference` is None for the document looked up.
+
+    `rest` are the references that have not been read yet.
+    """
 
     document: RegistryDocument
     rest: Iterator[Reference]
@@ -68,7 +74,11 @@ class _Opened:
 
 
 class SchemaReading:
-    """Reads schemas with their references; at most `capacity` versions are cached."""
+    """Reads schemas with their references; at most `capacity` versions are cached.
+
+    Methods raise the errors of `RegistryProtocol`, and SourceError for a schema with more than 1000
+    references.
+    """
 
     def __init__(self, protocol: RegistryProtocol, cache: RegistryCache, capacity: int) -> None:
         self._protocol = protocol
@@ -76,7 +86,7 @@ class SchemaReading:
         self._capacity = capacity
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema; None if it or one of its references does not exist."""
+        """Return the schema of an id; None if it or one of its references does not exist."""
         document = self._protocol.by_id(schema_id)
         return None if document is None else self._complete(document)
 
@@ -90,9 +100,10 @@ class SchemaReading:
         return tuple(schema for schema in schemas if schema is not None)
 
     def _complete(self, document: RegistryDocument) -> RegisteredSchema | None:
-        """Return a schema with its references, dependencies first; None if one does not exist.
+        """Return a schema with its references; None if one of them does not exist.
 
-        A circular reference counts as missing. Raises SourceError for too many references.
+        Each reference follows those to which it refers. A circular reference counts as missing.
+        Raises SourceError for too many references.
         """
         schemas: dict[str, RegisteredSchema] = {}
         opened: set[str] = set()
@@ -130,5 +141,5 @@ class SchemaReading:
 
 
 def room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
-    """Return the cache, or a new, empty one if it has `capacity` entries."""
+    """Return the cache, or a new, empty cache if it has `capacity` entries or more."""
     return cache if len(cache) < capacity else {}

@@ -21,11 +21,11 @@ class RegistrySettings:
     """Addresses, credentials and timeouts of a schema registry.
 
     `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read again for each
-    request. `logical_cluster` and `identity_pool` are sent with a bearer token.
-    `timeout_seconds` is the timeout of one request, from its first byte to the last byte
-    of the response. The larger of `timeout_seconds` and `retry_seconds` is the timeout of one
-    look-up: all requests for a schema and its references. `used_id` is the kind of the ids before
-    the body of Apicurio's messages; None is the default of its serializers.
+    request. `logical_cluster` and `identity_pool` are sent with a bearer token. `timeout_seconds`
+    is the timeout of one request, from its first byte to the last byte of the response. The larger
+    of `timeout_seconds` and `retry_seconds` is the timeout of one look-up: all requests for a
+    schema and its references. `cache_capacity` is the maximum number of cached schemas. `used_id`
+    is the kind of id that Apicurio's serializers write into messages; None is their default.
     """
 
     urls: tuple[str, ...]
@@ -56,7 +56,7 @@ class RegistrySettings:
 
     @property
     def id_kind(self) -> str:
-        """The kind of ids that are numbers, in the paths of Apicurio's API."""
+        """The kind of numeric ids as in paths of Apicurio's API: `contentIds` or `globalIds`."""
         by_default: IdKind = "globalId" if self.apicurio_api == _GLOBAL_BY_DEFAULT else "contentId"
         return f"{self.used_id or by_default}s"
 

@@ -1,7 +1,8 @@
 """Bearer tokens for a schema registry, from the token endpoint of an OAuth server.
 
-The grant is that of client credentials (RFC 6749, section 4.4). A process keeps one token for each
-client, and renews it before it expires. Tokens are never pickled: each process requests its own.
+They are requested with client credentials (RFC 6749, section 4.4). A process keeps one token for
+each client, and renews it before it expires. Tokens are never pickled: each process requests its
+own.
 """
 
 import base64
@@ -22,7 +23,7 @@ from ingestd.log import add_secrets
 _LOG = logging.getLogger(__name__)
 _MOST_BYTES = 1 << 20
 _RENEWED_AFTER = 0.8
-"""The part of its lifetime after which a token is renewed, as in Confluent's clients."""
+"""The fraction of its lifetime after which a token is renewed, as in Confluent's clients."""
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _FORM = "application/x-www-form-urlencoded"
 
@@ -55,10 +56,11 @@ _held: dict[TokenClient, _Held] = {}
 
 
 def bearer_token(client: TokenClient, seconds: float) -> str:
-    """Return a token that has not expired; a request for a new one takes at most `seconds`.
+    """Return a token that has not expired; a request for a new token takes at most `seconds`.
 
-    If the endpoint does not respond, a token is used until it expires. Raises ConfigError if the
-    endpoint rejects the client, SourceError if it gives no token.
+    If the endpoint does not respond, the previous token is used until it expires. Raises
+    ConfigError if the endpoint rejects the client or the file with CA certificates cannot be used,
+    SourceError if the endpoint returns no token.
     """
     held = _held.setdefault(client, _Held())
     with held.lock:
@@ -79,7 +81,7 @@ def bearer_token(client: TokenClient, seconds: float) -> str:
 
 
 def discard_token(client: TokenClient, token: str) -> None:
-    """Discard a token that the registry rejected, unless it was replaced."""
+    """Discard a token that the registry rejected, unless a newer token has replaced it."""
     held = _held.setdefault(client, _Held())
     with held.lock:
         if held.token == token:
@@ -92,7 +94,10 @@ def forget_tokens() -> None:
 
 
 def _request(client: TokenClient, seconds: float) -> tuple[str, float]:
-    """Return a new token, and its lifetime in seconds; infinite if the endpoint states none."""
+    """Request a new token; return it and its lifetime in seconds, infinite if not stated.
+
+    Raises the errors of `bearer_token`.
+    """
     # RFC 6749, section 2.3.1: id and secret are encoded as in a form.
     pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     basic = base64.b64encode(pair.encode()).decode()

@@ -1,7 +1,7 @@
 """Schemas from a registry with the protocol of Confluent or of Apicurio.
 
-A schema never changes under its id, so it is cached for the life of the process and shared by all
-clients of the registry. An unknown id is cached for a short time only. Karapace has the protocol of
+The schema of an id never changes, so cached schemas do not expire, and all clients of a registry in
+a process share them. An unknown id is cached for 30 seconds. Karapace has the protocol of
 Confluent; Apicurio has both, its own in versions 2 and 3 of its REST API.
 """
 
@@ -30,7 +30,7 @@ _KINDS = frozenset(get_args(SchemaKind))
 
 
 class ConfluentProtocol:
-    """A `RegistryProtocol`. The id of a schema is a number or a GUID."""
+    """The protocol of Confluent's registry, in which the id of a schema is a number or a GUID."""
 
     def __init__(self, http: RegistryHttp) -> None:
         self._http = http
@@ -49,9 +49,9 @@ class ConfluentProtocol:
         return None if document is None else _document(document)
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Return the paths of the versions before a schema, at most 50 for each subject.
+        """Yield the paths of the versions before a schema, newest first, up to 50 per subject.
 
-        Returns none for a schema identified by a GUID, or if the registry does not report the
+        Yields nothing for a schema identified by a GUID, or if the registry does not report the
         subjects of a schema.
         """
         if isinstance(schema_id, str):
@@ -107,7 +107,7 @@ _DEFAULT_GROUP = "default"
 
 
 class ApicurioProtocol:
-    """A `RegistryProtocol`. The id of a schema contains its kind, such as `contentIds/7`.
+    """The protocol of Apicurio's registry, in which ids have a kind, such as `contentIds/7`.
 
     `api` is the version of the API. A number is an id of the kind `id_kind`: `contentIds` or
     `globalIds`.
@@ -129,7 +129,7 @@ class ApicurioProtocol:
         return self._document(path + self._content, path)
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Return the paths of the versions before a schema, at most 50 for each artifact."""
+        """Yield the paths of the versions before a schema, newest first, up to 50 per artifact."""
         kind, _, number = self._kinded(schema_id).partition("/")
         id_key = kind.removesuffix("s")
         hits = self._objects(f"/search/{self._hits}?{id_key}={number}", self._hits)
@@ -144,7 +144,10 @@ class ApicurioProtocol:
                 yield _version_path(artifact, version["version"])
 
     def _objects(self, path: str, key: str) -> list[Mapping[str, Any]]:
-        """Return the objects under a key of the response; none if the path does not exist."""
+        """Return the objects under a key of the response; [] if the path does not exist.
+
+        Raises SourceError if the response has no such objects, and the errors of `RegistryHttp`.
+        """
         document = self._http.get(path)
         items = [] if document is None else document.get(key)
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -189,7 +192,10 @@ def _version_path(artifact: str, version: str) -> str:
 
 
 def _artifact_path(stated: Mapping[str, Any]) -> str:
-    """Return the path of an artifact; the group is omitted if it is the default group."""
+    """Return the path of an artifact, which is in the default group if none is stated.
+
+    Raises SourceError if no artifact is named.
+    """
     group = stated.get("groupId") or _DEFAULT_GROUP
     artifact = stated.get("artifactId", stated.get("id"))
     if not isinstance(group, str) or not isinstance(artifact, str):
@@ -207,15 +213,15 @@ _caches: dict[RegistrySettings, RegistryCache] = {}
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Looks up schemas in a registry; small and picklable, because the process holds its cache."""
+    """Looks up schemas in a registry; picklable, because each process has a cache of its own."""
 
     settings: RegistrySettings
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema of an id with its references; None if the registry does not have it.
+        """Return the schema of an id with its references; None if the registry lacks one of them.
 
-        Raises SourceError if the registry does not respond, ConfigError if it rejects the
-        credentials.
+        Raises SourceError if the registry does not respond or a response is invalid, ConfigError if
+        it rejects the credentials.
         """
         cache = _caches.setdefault(self.settings, RegistryCache())
         cached = cache.schemas.get(schema_id)
@@ -238,8 +244,8 @@ class SchemaRegistry:
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema, newest first, at most 50 per subject.
 
-        Returns none for a schema identified by a GUID. Raises SourceError and ConfigError as
-        `find`.
+        The result is empty for a schema that Confluent's protocol identifies by a GUID. Raises the
+        errors of `find`.
         """
         cache = _caches.setdefault(self.settings, RegistryCache())
         return self._reading(cache).earlier(schema_id)

@@ -1,4 +1,4 @@
-"""Where reading a source starts for the first time, and where it ends, by the source's modes.
+"""Determine from a source's modes where reading starts for the first time, and where it ends.
 
 The modes have the names of Flink's Kafka connector. Startup modes apply only to the first start of
 a source. Topics and partitions that appear later are read from their beginning, and all others
@@ -21,10 +21,10 @@ class Cluster(Protocol):
         """Return the partitions of each existing topic that the source selects."""
 
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """Return the first offsets of the logs."""
+        """Return the first offset that each log still has, by topic and partition."""
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """Return the last stable offsets."""
+        """Return the last stable offsets; all records before them are committed or aborted."""
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
         """Return the offset of the first record at or after a time in ms since 1970, if any."""
@@ -38,8 +38,8 @@ def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -
 
     A topic partition without an offset in the result is read from the beginning of its log. `ends`
     are the ends of all logs. Raises ConfigError if offsets are configured for an unknown topic
-    partition; OffsetLostError if the group has no offset of a topic partition and the source's
-    policy is to fail.
+    partition; OffsetLostError if the mode is group-offsets, the group has no offset of a topic
+    partition that has records, and the source's policy is to fail.
     """
     return _FIRST[source.startup_mode](source, cluster, ends)
 
@@ -49,9 +49,9 @@ def last_positions(
 ) -> TopicOffsets | None:
     """Return the offsets at which reading ends by the bounded mode, None if it does not end.
 
-    The result depends on the current log ends, so call this once. Partitions without a specific
-    offset end at the current end of their log; specific offsets may be beyond it. Raises
-    ConfigError if offsets are configured for an unknown topic partition.
+    The result depends on `ends`, the current log ends, so call this function only once. Partitions
+    without a specific offset end at the current end of their log; specific offsets may be beyond
+    it. Raises ConfigError if offsets are configured for an unknown topic partition.
     """
     if not source.is_bounded:
         return None
@@ -97,7 +97,10 @@ def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicO
 
 
 def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
-    """Return the offset of the first record at or after a time; the log end if all are older."""
+    """Return the offset of the first record at or after a time; the log end if all are older.
+
+    `millis` are milliseconds since 1970.
+    """
     offsets = cluster.offsets_at(_partitions(ends), millis)
     return {
         topic: {

@@ -1,7 +1,6 @@
 """Tokens for OAUTHBEARER that are computed in Python.
 
-librdkafka calls the function when a client starts and again before its token expires, on a thread
-of its own, of the Python client or of the native reader.
+librdkafka calls the token function when a client starts and again before its token expires.
 """
 
 import logging
@@ -28,8 +27,8 @@ The result is the token, its expiry in seconds since 1970, the principal, and SA
 def token_function(source: KafkaSource) -> TokenFunction | None:
     """Return the function that computes the tokens of a source; None if librdkafka needs none.
 
-    Packages of AWS are imported only here. Raises ConfigError, ImportError, RuntimeError or
-    ValueError for invalid properties.
+    Packages of AWS are imported only by this function. Raises ConfigError, ImportError,
+    RuntimeError or ValueError for invalid properties.
     """
     if source.signer is None:
         return None
@@ -45,7 +44,7 @@ def token_function(source: KafkaSource) -> TokenFunction | None:
 
 
 def _logged(source_name: str, function: TokenFunction) -> TokenFunction:
-    """Return a function that logs why there is no token: the Python client does not report it."""
+    """Wrap a token function to log its errors, which the Python client does not report."""
 
     def token(config: str) -> tuple[str, float, str, dict[str, str]]:
         try:
@@ -59,7 +58,7 @@ def _logged(source_name: str, function: TokenFunction) -> TokenFunction:
 
 
 def with_token_function(source: KafkaSource, properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return properties for a client of Python, with the token function if the source has one.
+    """Return properties for a Python client, with the token function if the source has one.
 
     Raises the errors of `token_function`.
     """

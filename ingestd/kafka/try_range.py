@@ -31,10 +31,11 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a process that reads ranges, or only the first record, as a trial.
+    """Start a process that reads ranges as a trial, or with `first_only` only one chunk of them.
 
-    Its exit code is 0 on success. `memory` is the memory limit of the process in bytes. A single
-    range is fetched one record batch at a time.
+    The chunk of a single range is one record. A single range is fetched one record batch at a time.
+    `memory` is the memory limit of the process in bytes. The exit code is 0 on success, as the
+    module describes.
     """
     if len(ranges) == 1:
         other_properties = {
@@ -62,9 +63,10 @@ def start_try(
 def read_apart(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int
 ) -> tuple[list[OffsetRange], str]:
-    """Read ranges in a separate process; return the unread rest of each, and the reason.
+    """Read ranges in a separate process; return the parts that it did not read, and the reason.
 
-    `memory` is the memory limit of the process in bytes. On success, both results are empty.
+    `memory` is the memory limit of the process in bytes. Both results are empty if the process
+    ended with exit code 0.
     """
     with start_try(source, ranges, memory) as process:
         printed = [] if process.stdout is None else process.stdout.read().splitlines()
@@ -83,9 +85,9 @@ def read_apart(
 
 
 def out_of_memory(memory: int) -> str:
-    """Return the reason to report if a reading process ended without one of its own.
+    """Return the reason that is assumed if a reading process ended without reporting one.
 
-    It states the memory limit of the process, `memory` in bytes.
+    The text states the memory limit of the process; `memory` is in bytes.
     """
     return (
         f"reading it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
@@ -97,7 +99,10 @@ def _source_partition(offset_range: OffsetRange) -> tuple[str, str, int]:
 
 
 def main() -> int:
-    """Read the document from standard input, read its ranges, and return the exit code."""
+    """Parse the document from standard input, read its ranges, and return the exit code.
+
+    Limits the memory of this process.
+    """
     document = json.load(sys.stdin)
     memory = int(document["memory"])
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

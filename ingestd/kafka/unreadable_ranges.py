@@ -29,7 +29,8 @@ def find_unreadable(
 ) -> list[Unreadable]:
     """Return the ranges of one source that cannot be read, each from its first unreadable offset.
 
-    `memory` is the memory limit in bytes. Ranges whose brokers do not respond are left out.
+    `memory` is the memory limit of the separate process in bytes, and `read` reads ranges like
+    `read_apart`. Ranges whose brokers do not respond are left out.
     """
     left, reason = read(source, ranges, memory)
     if len(left) > 1:
@@ -53,7 +54,7 @@ def find_unreadable(
 
 
 def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
-    """Return the ranges in groups by source; both groups and ranges are sorted."""
+    """Return the ranges in groups by source; groups, and the ranges in them, are sorted."""
     ordered = sorted(ranges)
     return [
         list(source_ranges)
@@ -63,9 +64,10 @@ def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
 
 @dataclass(slots=True)
 class ReadableSearch:
-    """A search for the first readable offset of a range; the end counts as readable.
+    """A search for the first readable offset of a range; the end of the range counts as readable.
 
-    `failing` is the last offset known to be unreadable, `readable` the first known to be readable.
+    `failing` is the last offset known to be unreadable, `readable` the first known to be readable,
+    and `step` the distance to the next offset to try, 0 for bisection.
     """
 
     range: OffsetRange
