@@ -3,11 +3,11 @@
 This module applies the rules of change data capture, for all sources of changes:
 
 * An insert or update becomes its after image. A key field that the image lacks takes its value from
-the message key.
+  the message key.
 * A delete becomes the key of its message, or the key in its before image if messages have no key.
   In a table without a key it becomes its whole before image.
 * The before image of an update may contain only the changed fields; the other fields take the
-values of the after image.
+  values of the after image.
 * For updates that change a key, and for requested before images, see `row_layout`.
 * A batch has the columns that occur in any row. A row that consists only of a key has null in all
   other columns. If `partial`, a column that an update lacks is marked as omitted: the old value in
@@ -80,7 +80,7 @@ class TableChanges(Generic[ColumnT]):
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """Build the `ChangeBatch` of a table from its changes, by the rules of this module.
 
-    Raises RecordError if a change has no row, or one of `CELL_ERRORS` if a value is invalid.
+    Raises RecordError if a change has no row or no columns, or one of `CELL_ERRORS` for a value.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
@@ -122,7 +122,8 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
 def _row_kinds(layout: RowLayout, unavailable: Mapping[str, Mask]) -> Kinds:
     """Return the row kinds, with an INSERT for each update that changed its key and omits values.
 
-    The new key has no earlier row, so the values are those of the row under the old key.
+    The table has no row with the new key from which the omitted values could be taken; they are
+    those of the row with the old key.
     """
     kinds, changes = layout.kinds, layout.changes
     if not unavailable:
@@ -136,10 +137,11 @@ def _row_kinds(layout: RowLayout, unavailable: Mapping[str, Mask]) -> Kinds:
 def assemble_valid(
     size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
 ) -> tuple[ChangeBatch | None, Reasons]:
-    """Build a batch of the valid changes; return it with the reasons of the invalid ones by index.
+    """Build a batch of the valid changes.
 
-    `size` is the number of changes, and `changes_at` returns the changes at ascending indices. The
-    batch is None if no change is valid.
+    `size` is the number of changes, and `changes_at` returns the changes at ascending indices.
+    Returns the batch, or None if no change is valid, and the rejection reasons of the invalid
+    changes by index.
     """
     refused: Reasons = {}
     left = np.arange(size)
@@ -207,7 +209,10 @@ class _RecordingImage(Generic[ColumnT]):
         return self.image.lacking(column)
 
     def cells(self, column: ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`; raises only if the invalid values cannot be identified."""
+        """Return the cells of a column as `Image.cells`, or None if a value is invalid.
+
+        Raises one of `CELL_ERRORS` only if the invalid values cannot be identified.
+        """
         try:
             return self.image.cells(column, wanted)
         except CELL_ERRORS:
@@ -329,7 +334,10 @@ class _Rows(Generic[ColumnT]):
         return shown
 
     def omitted(self, column: ColumnT) -> Mask | None:
-        """Return a mask (rows,) of updates that lack the column, or None if no update does."""
+        """Return a mask (rows,) of updates that lack the column, or None if no update does.
+
+        No update lacks a key column if messages have keys.
+        """
         changes, layout = self._changes, self.layout
         if column.name in changes.key_names and changes.key is not None:
             return None

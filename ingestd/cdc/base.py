@@ -223,9 +223,10 @@ class Comments:
 
     @classmethod
     def of(cls, table: object, columns: Iterable[tuple[str, object]]) -> "Comments":
-        """Return comments without blank ones and values that are not text.
+        """Build the comments of a table and of its columns, given as (name, comment) pairs.
 
-        Each comment has at most `MAX_COMMENT` characters.
+        Blank comments and values that are not text are left out. A comment is cut after
+        `MAX_COMMENT` characters.
         """
         texts = {name: comment for name, text in columns if (comment := _comment(text))}
         return cls(_comment(table), texts)
@@ -234,7 +235,7 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Merge with the comments of `older`: these take precedence."""
+        """Return these comments, with those of `older` where these have none."""
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 
@@ -251,10 +252,9 @@ def _comment(text: object) -> str | None:
 class SchemaChangeEvent:
     """Renamed and dropped columns of a table, as (old name, new name or None if dropped).
 
-    `comments` are those that the statement or the schema contains.
-    `position` is the position of the DDL statement in the source's log, or None if unknown. If
-    `is_repeated`, the event was derived from the schema of messages, and is repeated in every
-    chunk.
+    `comments` are those that the statement or the schema contains. `position` is the position of
+    the DDL statement in the source's log, or None if unknown. If `is_repeated`, the event was
+    derived from the schema of messages, and is repeated in every chunk.
     """
 
     source: SourceTable
@@ -333,7 +333,10 @@ class ChangeBatch:
 def comment_events(
     chunk: RecordChunk, batch: ChangeBatch, comments: Comments
 ) -> list[SchemaChangeEvent]:
-    """Return the event with the comments in the schema of a batch, or [] if it has none."""
+    """Return a list with the event that sets the comments of a batch's table, [] without comments.
+
+    `comments` are those in the schema of the messages.
+    """
     if not comments:
         return []
     offset = int(batch.offset[0])
@@ -378,7 +381,7 @@ class FormatSettings:
 
 
 class DataFormat(Protocol):
-    """A decoder of one data format. It may cache schemas and plans, but not results."""
+    """A decoder of one data format, which may cache schemas and plans, but not results."""
 
     name: str
 
@@ -386,7 +389,8 @@ class DataFormat(Protocol):
         """Decode a chunk; invalid records are returned as rejected records.
 
         `known` are the columns of existing target tables, and `declared` the columns whose types
-        are configured.
+        are configured. Raises SourceError if a schema registry is used and does not respond, and
+        UnsupportedError if the format cannot read values as the type of a column.
         """
         ...
 
@@ -484,8 +488,9 @@ def format_descriptors() -> list[FormatDescriptor]:
 def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> DataFormat:
     """Return a new decoder of a data format.
 
-    A decoder caches tables, so one decoder should be used for all chunks of a source. Raises
-    ConfigError if the format is unknown, or requires a schema registry that is not configured.
+    A decoder caches schemas and plans, so one decoder should be used for all chunks of a source.
+    Raises ConfigError if the format is unknown, or requires a schema registry that is not
+    configured.
     """
     descriptor = describe_format(name)
     data_format = descriptor.new_decoder(settings)

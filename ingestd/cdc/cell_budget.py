@@ -29,10 +29,10 @@ class CellBudgetError(ValueError):
 
 
 class CellBudget:
-    """Counts the cells that one message, or one JSON value in it, may still have.
+    """Counts the cells that a message, or a single JSON value in it, may still have.
 
-    `size` is the size of the message or value in bytes, and `left` the number of remaining cells;
-    initially, None is the whole budget.
+    `size` is the size of the message or value in bytes, and `left` the number of remaining cells,
+    by default the whole budget.
     """
 
     def __init__(self, size: int, left: int | None = None) -> None:
@@ -50,5 +50,5 @@ class CellBudget:
 
 
 def most_cells(size: Size) -> Size:
-    """Return the cell budget of a message of `size` bytes."""
+    """Return the cell budget of a message of `size` bytes, or of each size in an array."""
     return LEAST_CELLS + CELLS_PER_BYTE * size

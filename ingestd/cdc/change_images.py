@@ -38,7 +38,7 @@ _ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The values (n,) of one column, with the omitted ones marked.
+    """The values (n,) of one column, and which of them were omitted.
 
     `left_out` is a mask (n,) of values that the source omitted, which are null in the array. It is
     None if no value is omitted.
@@ -129,9 +129,9 @@ class OverlaidImage(Generic[_ColumnT]):
 
 
 def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
-    """Merge two columns: the cells of `first` where the mask (n,) is set, else those of `second`.
+    """Return the cells of `first` where the mask `from_first` (n,) is set, else those of `second`.
 
-    None represents a column of nulls.
+    None represents a column of nulls; the result is None if both columns are None.
     """
     if first is None and second is None:
         return None
@@ -158,16 +158,13 @@ def _values(cells: Cells | None, other: Cells | None) -> Any:  # noqa: ANN401  (
 
 
 def take(cells: Cells, rows: Indices) -> Cells:
-    """Return the cells at these indices.
-
-    A cell with a negative index is null, and not marked as omitted.
-    """
+    """Return the cells at these indices; a negative index yields a null that is not omitted."""
     left_out = None if cells.left_out is None else cells.left_out[rows] & (rows >= 0)
     return Cells(take_rows(cells.array, rows), left_out)
 
 
 def stacked(first: Cells, second: Cells) -> Cells:
-    """Concatenate the cells of two columns: n of the first, then m of the second."""
+    """Return the n cells of the first column, followed by the m cells of the second."""
     left_out = None
     if first.left_out is not None or second.left_out is not None:
         columns = [np.broadcast_to(_marks(cells), len(cells.array)) for cells in (first, second)]

@@ -36,7 +36,10 @@ class EventTime:
     unit: int = 1
 
     def of_message(self, message: bytes) -> int | None:
-        """Return the time in ms since the epoch, or None if it is missing or implausible."""
+        """Return the time in ms since the epoch, or None if it is missing or out of range.
+
+        Times from 1 to 2^53 - 1 are accepted.
+        """
         try:
             document = _decoder(self.paths).decode(message)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -51,7 +54,10 @@ class EventTime:
         return None
 
     def of_messages(self, messages: Sequence[bytes | None]) -> Values:
-        """Return int64 times in milliseconds since the epoch, null if a message has none."""
+        """Return the times of messages as int64 in ms since the epoch, null if a message has none.
+
+        Unlike in `of_message`, the range of a time is not checked.
+        """
         documents = [message or b"{}" for message in messages]
         try:
             numbers = _read_batch(documents, self.paths)
@@ -90,7 +96,10 @@ def _attribute(name: str) -> str:
 
 
 def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
-    """Return the number at the first path that has one, or None (also if the JSON is invalid)."""
+    """Return the first integer at one of the paths, or None if there is none.
+
+    Integers of more than 53 bits are skipped. The result is None for invalid JSON, too.
+    """
     try:
         document = msgspec.json.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -107,7 +116,8 @@ def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
 def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
     """Read the number in each message with Arrow; null if a message has none.
 
-    Raises ArrowInvalid if a message is invalid JSON, or contains more than one document.
+    Raises ArrowInvalid if a message is invalid JSON or contains more than one document, or if the
+    value at a path is not an integer.
     """
     if not messages:
         return pa.nulls(0, pa.int64())

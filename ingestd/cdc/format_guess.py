@@ -20,8 +20,8 @@ class Guess(NamedTuple):
     """The result of format detection on sampled messages.
 
     `data_format` is the most likely format, `agreeing` the number of messages that look like it,
-    and `telling` the number of messages that look like any format. `data_format` is None if this is
-    0. `needs_registry` is whether the schemas are in a registry that was not queried.
+    and `telling` the number of messages that look like any format. If `telling` is 0, `data_format`
+    is None. `needs_registry` states whether the schemas are in a registry that was not queried.
     """
 
     data_format: str | None
@@ -31,10 +31,10 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """Detect the data format of sampled message values, by majority.
+    """Return the data format that most of the sampled message values look like.
 
     `schemas` is required to recognise the format of binary messages. Raises SourceError if the
-    registry does not respond.
+    registry does not respond, ConfigError if it rejects the credentials.
     """
     looks = (look_of(value, schemas) for value in values if value)
     return best_guess(Counter(look for look in looks if look))
@@ -54,10 +54,11 @@ def best_guess(counts: Mapping[str, int]) -> Guess:
 
 
 def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
-    """Return the name of the format that a message looks like, or None if it fits no single one.
+    """Return the name of the format that a message looks like, or None if it is not recognised.
 
-    Returns "registered" for a binary message if `schemas` is None. Raises SourceError if the
-    registry does not respond.
+    Control messages, and messages framed for the AWS Glue Schema Registry, are not recognised.
+    Returns "registered" for a binary message if `schemas` is None. `value` must not be empty.
+    Raises the errors of `guess_format`.
     """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]

@@ -1,4 +1,4 @@
-"""Read messages from a file as a chunk of records: one per line, or the whole file as one.
+"""Convert the content of a file to a chunk of records: a record per line, or a single record.
 
 Since there is no topic partition, the line number is used as the offset.
 """
@@ -17,7 +17,7 @@ _SHOWN = 60
 def lines_chunk(
     data: bytes, topic: str, *, separator: bytes | None = None, limit: int | None = None
 ) -> RecordChunk:
-    """Return a record for each line that is not blank, up to `limit` records.
+    """Return a chunk with a record for each line that is not blank, up to `limit` records.
 
     Offsets are line numbers, starting at 1. If a `separator` is given, a line consists of a key,
     the separator and a value, as Kafka's console tools print them. An empty key is a missing key,

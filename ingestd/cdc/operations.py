@@ -21,9 +21,9 @@ for _operation, _kind in ROW_OPERATIONS.items():
 
 
 def kinds_of_operations(codes: npt.NDArray[np.uint8]) -> Kinds:
-    """Map the operations of Debezium (ASCII codes of c, r, u and d) to row kinds; shape (n,).
+    """Return the row kinds of Debezium's operations (ASCII codes of c, r, u and d); shape (n,).
 
-    Any other code becomes `NO_KIND`.
+    The row kind of any other code is `NO_KIND`. Codes must be less than 128.
     """
     kinds: Kinds = _BY_CODE[codes]
     return kinds

@@ -74,14 +74,17 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
 
 
 def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
-    """Convert a CellBudgetError to a rejection reason: the message has too many cells."""
+    """Convert a CellBudgetError to a rejection reason.
+
+    `document` is what exceeds the budget, such as "the message value".
+    """
     return Reason(stage, "too-many-cells", f"{document} makes {error}")
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Convert an error of `BUILD_ERRORS`, raised for a value of a column, to a rejection reason.
+    """Convert an error of `BUILD_ERRORS` or `PARSE_ERRORS`, raised for a value, to a reason.
 
-    `wanted` is the type of the column.
+    `column` is the name of the column, and `wanted` its type.
     """
     if isinstance(error, CellBudgetError):
         return too_many_cells(error, "cast", f"the value of column {column}")
@@ -105,7 +108,7 @@ def rejected(
 ) -> RejectedRecord:
     """Return the rejected record for the record at this index of the chunk.
 
-    The framing of AWS Glue is named as the reason, whichever error it caused.
+    If the key or the value has the framing of AWS Glue, this replaces `reason`.
     """
     document = "message value" if is_glue(chunk.values[index]) else "message key"
     if is_glue(chunk.values[index]) or is_glue(chunk.keys[index]):

@@ -1,8 +1,8 @@
 """The rows of a change batch: their row kinds, and the images from which they are taken.
 
 An insert becomes its after image, and a delete the key of its message (see `assembly` for messages
-without a key). An update becomes its after
-image, preceded by a DELETE of the old key if it changed the key.
+without a key). An update becomes its after image, preceded by a DELETE of the old key if it changed
+the key.
 
 For tables whose changelog contains before images, an update becomes two rows, -U and +U, or -D and
 +I if it changed the key, and a delete becomes its complete before image. A change without a before
@@ -54,7 +54,10 @@ class RowLayout:
 
 
 def row_layout(kinds: Kinds, old: OldKeys) -> RowLayout:
-    """Return the rows of changes, with a DELETE of the old key before each update of a key."""
+    """Return the rows of changes, with a DELETE of the old key before each update of a key.
+
+    An update whose before image lacks a key value remains one row.
+    """
     updates = (kinds == RowKind.UPDATE_AFTER) & old.complete & old.moved
     rows, inserted = _with_inserted(kinds, np.flatnonzero(updates))
     rows.kinds[inserted] = RowKind.DELETE

@@ -1,9 +1,9 @@
-"""Find the writer schema of a message, from bytes before its body or from a header.
+"""Find the writer schema of a message by bytes before its body or by a header.
 
 In the Confluent wire format, a zero byte and a schema id of four bytes (big-endian) precede the
-body; serializers of Apicurio 2 write eight bytes. Newer serializers write the id, or a byte
-with value 1 and a GUID, into a header, and do not change the body. Apicurio's headers contain the
-id in eight bytes; their names state its kind.
+body; serializers of Apicurio 2 write eight bytes. Newer serializers write the id, or a byte with
+value 1 and a GUID, into a header, and do not change the body. Apicurio's headers contain the id in
+eight bytes; their names state its kind.
 """
 
 import re
@@ -68,7 +68,7 @@ class SchemaFrame(NamedTuple):
 def frame_of(
     framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool
 ) -> SchemaFrame:
-    """Find the reference to the writer schema in a message or its headers.
+    """Return the reference to the writer schema in a message or its headers.
 
     The mark of the frame is empty if the schema id must be in a header and is missing there.
     """
@@ -89,7 +89,7 @@ def frame_of(
 
 
 def _apicurio_frame(headers: Mapping[str, bytes | None], *, is_key: bool) -> SchemaFrame | None:
-    """Return the frame that headers of Apicurio state; None if they contain no id."""
+    """Return the schema frame in headers of Apicurio; None if they contain no schema id."""
     document, of_type = ("key", ".key") if is_key else ("value", "")
     encoding = headers.get(f"apicurio.{document}.encoding") or _BINARY
     if encoding != _BINARY:
@@ -130,8 +130,8 @@ def grouped(
 ) -> list[FrameGroup]:
     """Group the records of a chunk by the schemas of value and key.
 
-    Records without a value are left out. Keys are ignored unless `with_keys`. `refine` adds the
-    type within the schema to a frame.
+    Records without a value are left out. Keys are ignored unless `with_keys` is set. `refine` adds
+    the type within the schema to a frame.
     """
     if not framing.needs_headers:
         whole = _one_group(chunk, framing, refine, with_keys=with_keys)
@@ -159,7 +159,7 @@ def grouped(
 def tombstones(
     chunk: RecordChunk, frame_of_key: Callable[[int, bytes], SchemaFrame]
 ) -> list[FrameGroup]:
-    """Return the records with a key and without a value, grouped by the schema of the key.
+    """Return the records with a key but without a value, grouped by the schema of the key.
 
     `frame_of_key` returns the schema frame of a key, given the index of its record and the key.
     """
@@ -177,7 +177,10 @@ def tombstones(
 def _one_group(
     chunk: RecordChunk, framing: Framing, refine: Refine | None, *, with_keys: bool
 ) -> FrameGroup | None:
-    """Return the records as one group if all begin with the same bytes, or else None."""
+    """Return all records with a value as one group, or None if they may have several schemas.
+
+    All values must begin with the same bytes, and so must all keys unless no record has a key.
+    """
     indices = there(chunk.values, empty=True)
     value = _shared_frame(chunk.values, framing, refine)
     if value is None:

@@ -49,19 +49,20 @@ class RegisteredSchema:
 
 
 class SchemaLookup(Protocol):
-    """The lookup of schemas in a registry. It may cache them."""
+    """Looks up schemas in a registry, and may cache them."""
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """Return the schema with this id, or None if it does not exist.
 
-        Raises SourceError if the registry does not respond.
+        Raises SourceError if the registry does not respond, ConfigError if it rejects the
+        credentials.
         """
         ...
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema in the registry, newest first.
 
-        Raises SourceError if the registry does not respond.
+        Raises the errors of `find`.
         """
         ...
 
@@ -70,7 +71,8 @@ class SchemaLookup(Protocol):
 class Framing:
     """How the messages of a source refer to their registered schemas.
 
-    `location` is where the reference is; with "auto", headers take precedence over prefixes.
+    `location` is the place of the reference: a prefix of the message, or a header. With "auto",
+    headers take precedence over prefixes.
     `id_bytes` is 4, or 8 for serializers of Apicurio 2. If `is_apicurio`, the headers are those of
     Apicurio, and the names of Protobuf messages replace their indexes.
     """

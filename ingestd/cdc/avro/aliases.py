@@ -19,7 +19,7 @@ Names = tuple[tuple[str, str], ...]
 def former_names(record: AvroNode) -> Names:
     """Return pairs of the old and the new name of the renamed fields of a record.
 
-    An alias that is the name of another field is omitted.
+    An alias that is the name of a field is omitted.
     """
     fields = record.properties.get("fields")
     renames: list[tuple[str, str]] = []
@@ -35,9 +35,9 @@ def former_names(record: AvroNode) -> Names:
 
 
 def record_comments(record: AvroNode) -> Comments:
-    """Return the `doc` of a record, as the comment of a table, and of its fields.
+    """Return the `doc` of a record as the comment of a table, and those of its fields.
 
-    Connect's converter can write it as `connect.doc` of a type.
+    Connect's converter may write the `doc` of a type as `connect.doc`, which is used then.
     """
     properties = record.properties
     fields = zip(properties["fields"], record.names, record.children, strict=True)
@@ -51,16 +51,19 @@ def record_comments(record: AvroNode) -> Comments:
 def schema_events(
     chunk: RecordChunk, batch: ChangeBatch, record: AvroNode
 ) -> list[SchemaChangeEvent]:
-    """Return the events with the renames and comments in the record type of the rows of a batch."""
+    """Return the events with the renames and the comments in a record type.
+
+    `batch` has the rows of this type.
+    """
     renames = alias_events(chunk, batch, former_names(record))
     return renames + comment_events(chunk, batch, record_comments(record))
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """Return the event that renames columns before the rows of a batch, in a list of at most one.
+    """Return a list with the event that renames columns before the rows of a batch.
 
-    `names` are the renames (old, new) in the schema of the batch. If they are empty, so is the
-    list.
+    `names` are the (old, new) names in the schema of the batch. Without names the list is empty.
+    The log position of the event is just before the smallest of the batch, or 0 if none is known.
     """
     if not names:
         return []

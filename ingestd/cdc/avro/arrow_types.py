@@ -67,9 +67,10 @@ def _is_decimal(node: AvroNode) -> bool:
 
 
 def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
-    """Return a value that is encoded as JSON: maps are dictionaries, decimals are numbers.
+    """Convert a Python value of an Arrow array to a value that is encoded as JSON.
 
-    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer.
+    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer; they
+    become dictionaries and numbers.
     """
     node = node.present
     if cell is None or node.kind == "union":

@@ -99,7 +99,8 @@ def sort_messages(
 ) -> SortedEnvelopes:
     """Read the messages of an envelope's schema, and group them by kind.
 
-    If `key_names` is given, only these fields of the before images are read.
+    `skip` bytes precede each encoded record. If `key_names` is given, only these fields of the
+    before images are read. Raises the errors of `AvroReader.read`.
     """
     wanted: Wanted = {
         _OP: None,
@@ -141,7 +142,7 @@ class _Sorter:
     refused: Reasons
 
     def by_table(self, marks: npt.NDArray[np.bool_]) -> list[Changes]:
-        """Return the marked messages by table. Messages without a table are rejected."""
+        """Return the marked messages by table; add those that name no table to `refused`."""
         indices = np.flatnonzero(marks)
         if not len(indices):
             return []

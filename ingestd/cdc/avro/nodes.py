@@ -28,12 +28,12 @@ class AvroSchemaError(ValueError):
 class AvroNode:
     """A type in a schema.
 
-    `kind` is the name of a primitive or complex type; it is `nullable` for a union of null and one
-    other type, and `union` for any other union. `properties` are all attributes of the declaration.
-    `children` are the types of fields, items, values or branches, in order. `names` are the fields
-    of a record or the symbols of an enum, `size` is the number of bytes of a fixed, and `null_at`
-    the index of null in a `nullable`. `cells` is the number of cells of a value, without the items
-    of arrays and maps.
+    `kind` is the name of a primitive or complex type; it is `nullable` for a union of null and
+    another type, and `union` for all other unions. `properties` are all attributes of the
+    declaration. `children` are the types of fields, items, values or branches, in order. `names`
+    are the fields of a record or the symbols of an enum, `size` is the number of bytes of a fixed
+    type, and `null_at` the index of null in a `nullable`. `cells` is the number of cells of a
+    value, without the items of arrays and maps.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class AvroNode:
 
     @property
     def has_no_bytes(self) -> bool:
-        """Whether every value takes zero bytes: null, fixed of size 0, records of only these."""
+        """Whether values take no bytes: null, a fixed type of size 0, or a record of only these."""
         if self.kind == "record":
             return all(child.has_no_bytes for child in self.children)
         return self.kind == "null" or (self.kind == "fixed" and self.size == 0)
@@ -185,7 +185,10 @@ def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def _full_name(document: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """Return the full name of a declaration, and the namespace for names inside it."""
+    """Return the full name of a declaration, and the namespace for names inside it.
+
+    Raises AvroSchemaError if the name is too long.
+    """
     name = document["name"]
     if len(name) + len(document.get("namespace") or "") > _LONGEST_NAME:
         raise AvroSchemaError(f"the Avro schema has a name of more than {_LONGEST_NAME} characters")

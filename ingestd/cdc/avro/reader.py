@@ -1,8 +1,9 @@
 """Read Avro messages with the same writer schema into Arrow arrays, one for each field.
 
 The type of an array is determined only by the physical type; `cdc.avro.record_columns` derives the
-meaning of values from the schema. Messages are read by the native extension if it is installed.
-Requested unions of more than one type besides null become JSON text, which is written in Python.
+meaning of values from the schema. Messages are read by the native extension if it is installed. If
+a requested field contains a union other than of null and one type, which becomes JSON text, they
+are read in Python.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,9 +36,9 @@ _VALID, _INVALID, _TOO_MANY_CELLS = 0, 1, 2
 class MessageFields:
     """Some fields of n Avro messages, as Arrow arrays.
 
-    `arrays` has one array (n,) for each requested field. `bad` is a mask (n,) of the messages that
-    do not match the schema, and `over` of those of them that exceed their cell budget; array
-    elements of both are undefined. `sizes` are the sizes of messages in bytes.
+    `arrays` has one array (n,) for each requested field. `bad` is a mask (n,) of the invalid
+    messages, whose array elements are undefined; `over` marks those of them that exceed their cell
+    budget, and the others do not match the schema. `sizes` are the sizes of messages in bytes.
     """
 
     arrays: dict[str, Array]
@@ -103,7 +104,7 @@ def _child(record: AvroNode, name: str) -> AvroNode:
 
 
 def _has_union(record: AvroNode, name: str, wanted: Wanted) -> bool:
-    """Return whether a requested field contains a union other than with null."""
+    """Return whether a field is requested and contains a union other than of null and one type."""
     if name not in wanted:
         return False
     node, fields = _child(record, name), wanted[name]
@@ -150,7 +151,10 @@ def _spec(node: AvroNode, wanted: Collection[str] | None = None) -> Spec:
 def _read_in_python(
     messages: Sequence[bytes], skip: int, record: AvroNode, wanted: Wanted
 ) -> tuple[dict[str, Array], npt.NDArray[np.uint8]]:
-    """Read the requested fields, and why each message is invalid."""
+    """Return an array for each requested field, and a code for each message.
+
+    A code is `_VALID`, `_INVALID` or `_TOO_MANY_CELLS`.
+    """
     failures = np.full(len(messages), _VALID, np.uint8)
     rows: list[Mapping[str, Any]] = []
     for index, message in enumerate(messages):
@@ -175,7 +179,7 @@ def _read_in_python(
 
 
 def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
-    """Return the rejection reason of each message that does not match its schema, by index."""
+    """Return the rejection reason of each message in the mask `bad`, by index."""
     document = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{document} does not match its Avro schema")
     reasons = dict.fromkeys(np.flatnonzero(fields.bad).tolist(), broken)

@@ -95,7 +95,7 @@ def _kind(node: AvroNode) -> str:
 
 
 def _decimal(document: Document, node: AvroNode) -> Document:
-    """Return the Connect schema of a decimal, even if Connect has not written its parameters."""
+    """Return the Connect schema of a decimal, with the parameters of Avro if Connect has none."""
     if node.kind not in ("bytes", "fixed"):
         return document
     properties = node.properties

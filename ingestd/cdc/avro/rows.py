@@ -1,6 +1,6 @@
-"""Changes of one table in Avro, as columns for `cdc.assembly`.
+"""Convert the changes of one table in Avro to columns for `cdc.assembly`.
 
-Arrays of Avro nodes are converted to table columns; values that Debezium omitted are found in them.
+Arrays of Avro values become table columns, in which values that Debezium omitted are marked.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ def _build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _find_left_out(array: Array) -> Mask | None:
-    """Return a mask (n,) of placeholders for omitted values, or None if no value is one."""
+    """Return a mask (n,) of placeholders for omitted values, or None if there are none."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
     if pa.types.is_binary(array.type):
@@ -96,7 +96,7 @@ def _marks(booleans: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of bo
 
 
 def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Mask | None:
-    """Return a mask (n,) of placeholders in an array of lists or maps, or None if no value is one.
+    """Return a mask (n,) of placeholders in an array of lists or maps, or None if there are none.
 
     Only values with the length of a placeholder are examined.
     """
@@ -259,7 +259,7 @@ class AvroChanges:
 
     `keys` has a column for each field of the message key, or is None if messages have no key.
     `offsets` are the offsets of the records; shape (n,). `columns` are the columns of rows and
-    keys, and `nodes` the Avro types of the row columns. `images` is whether before images are
+    keys, and `nodes` the Avro types of the row columns. `images` states whether before images are
     requested.
     """
 
@@ -323,9 +323,10 @@ class AvroChanges:
 
 
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
-    """Assemble the valid changes into a batch; add the reasons of invalid changes to `refused`.
+    """Return a batch of the valid changes; add the reasons of the invalid changes to `refused`.
 
-    Its keys are the indices of messages in their group. Returns None if no change is valid.
+    The keys of `refused` are the indices of messages in their group. Returns None if no change is
+    valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     messages = table.changes.indices
@@ -345,7 +346,10 @@ class _AvroImage:
         return np.zeros_like(self.there) if column.name in self.fields else self.there
 
     def cells(self, column: WireColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, or None if no image has it."""
+        """Return the cells (n,) of a column, or None if no image has it.
+
+        Raises one of `CELL_ERRORS` if a value does not fit.
+        """
         field = self._field(column, wanted)
         return None if field is None else field.cells()
 

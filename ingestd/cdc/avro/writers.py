@@ -1,4 +1,4 @@
-"""Writer schemas of Avro messages, looked up once, parsed and cached."""
+"""Look up, parse and cache the writer schemas of Avro messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """A cache of parsed schemas by schema frame. Invalid schemas are cached, too."""
+    """A cache of parsed schemas by schema frame, including those that are invalid."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -32,8 +32,8 @@ class AvroWriters:
     def node(self, frame: SchemaFrame, stage: str) -> AvroNode:
         """Return the parsed schema to which a frame refers.
 
-        Raises RecordError if the schema does not exist or cannot be used, and SourceError if the
-        registry does not respond.
+        Raises RecordError if the schema does not exist or cannot be used, and the errors of
+        `SchemaLookup`.
         """
         schema = self._nodes.get(frame.mark)
         if schema is None:
@@ -71,8 +71,8 @@ def registered_schema(
 ) -> RegisteredSchema:
     """Return the registered schema to which a frame refers.
 
-    Raises RecordError if the schema does not exist or is of another kind, and SourceError if the
-    registry does not respond.
+    Raises RecordError if the schema does not exist or is of another kind, and the errors of
+    `SchemaLookup`.
     """
     schema_id = frame.schema_id(stage)
     registered = schemas.find(schema_id)

@@ -46,7 +46,10 @@ def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
 
 
 def flattened(array: Any) -> Any:  # noqa: ANN401  (an Arrow array of lists, maps or structs)
-    """Return all list elements as one array, or the fields of structs as a list of arrays."""
+    """Return the elements of all lists as one array, or the fields of structs as a list of arrays.
+
+    A null list has no elements, and the fields of a null struct are null.
+    """
     return array.flatten()
 
 
@@ -69,7 +72,7 @@ def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
 
 
 def entries(array: Array) -> tuple[Array, Array]:
-    """Return all keys and all values of a map array, each as one flat array."""
+    """Return the keys and the values of all maps that are not null, each as one flat array."""
     whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
     return whole.keys, whole.items
 

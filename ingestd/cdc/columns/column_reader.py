@@ -1,4 +1,4 @@
-"""Readers of JSON columns: the readers in Python, and the encodings of the native reader.
+"""Readers of JSON columns in Python, and the column encodings of the native reader.
 
 A Python reader has the msgspec type of a column's JSON values, and builds the Arrow array. An
 encoding describes how the native reader parses and stores the same values. The native reader
@@ -59,7 +59,7 @@ RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
 
 
 def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
-    """Return how the native reader decodes integers, or dates and timestamps stored as such."""
+    """Return how the native reader decodes integers, or dates and timestamps that are integers."""
     bits = arrow_type.bit_width
     return ColumnEncoding(_integers(bits), arrow_type)
 
@@ -248,7 +248,7 @@ def plain(arrow_type: pa.DataType) -> Build:
 
 
 def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
-    """Return an array builder that converts values one by one if Arrow rejects them unchanged."""
+    """Return a function that builds an array, and converts each value if Arrow rejects any."""
 
     def build(values: Values) -> Array:
         try:
@@ -261,7 +261,7 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """Wrap a conversion of values into a builder that replaces absent values by None first."""
+    """Return a function that replaces absent values by None, and then builds an array of them."""
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -270,7 +270,7 @@ def from_present(convert: Callable[[list[Any]], Array]) -> Build:
 
 
 def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> ColumnReader:
-    """Return a reader that converts unparsed JSON values one by one."""
+    """Return a reader that converts JSON values one by one; `convert` takes the JSON text."""
 
     def build(values: Values) -> Array:
         cells = [None if v is None or v is UNSET else convert(bytes(v)) for v in values]
@@ -280,12 +280,12 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the slowest reader of a type, which accepts values of any JSON kind."""
+    """Return the reader of a type that accepts values of any JSON kind, which is the slowest."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:
-    """Return the reader of a DECIMAL column whose values are numbers, quoted or not."""
+    """Return the reader of a DECIMAL column whose values are JSON numbers, quoted or not."""
     arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
 
     def build(values: Values) -> Array:

@@ -28,7 +28,7 @@ class VariableScale(msgspec.Struct, gc=False):
 def plain_number(unscaled: int, scale: int) -> str:
     """Return unscaled * 10^-scale as decimal text, without an exponent.
 
-    Raises ValueError if the scale is out of range.
+    Raises ValueError if the absolute scale exceeds 65,536.
     """
     if abs(scale) > _FARTHEST:
         raise ValueError(f"a scale of {scale} is out of range")
@@ -42,7 +42,7 @@ def plain_number(unscaled: int, scale: int) -> str:
 
 
 def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | None]:
-    """Return decimals that contain their own scale as text in plain notation.
+    """Convert decimals that contain their own scale to text in plain notation.
 
     None stands for null. Raises ValueError if a scale is out of range.
     """
@@ -55,7 +55,7 @@ def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | No
 
 
 def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None]:
-    """Return big-endian unscaled integers, which have the same scale, as text in plain notation.
+    """Convert big-endian unscaled integers of the same scale to text in plain notation.
 
     None stands for null. Raises ValueError if the scale is out of range.
     """
@@ -68,8 +68,8 @@ def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None
 def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.DataType) -> Array:
     """Convert big-endian two's complement integers with `wire_scale` fractional digits to decimals.
 
-    Raises ArrowInvalid, a ValueError, if a value has more digits or more fractional digits than
-    `target`.
+    Raises ValueError if a value has more digits or more fractional digits than `target`, or if the
+    scale is out of range.
     """
     binary = pa.array(values, pa.binary())
     words = _little_endian(binary) if wire_scale >= 0 else None
@@ -113,9 +113,9 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
     """Check that a decimal can be passed to Arrow for a column with `scale` fractional digits.
 
-    Returns the value; a zero is returned without excess fractional digits. Raises ValueError if
-    another value has many more fractional digits than the column: Arrow would read beyond its
-    tables and might crash.
+    Returns the value; a zero with far more fractional digits is returned as 0. Raises ValueError
+    for another value with far more digits, because Arrow would read beyond its tables and might
+    crash.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

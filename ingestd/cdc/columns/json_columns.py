@@ -1,7 +1,7 @@
 """Choose the fastest reader for a column, given its type and the kinds of its values.
 
 A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises an error if
-a value does not fit; the caller then looks for the invalid value.
+a value does not fit; the caller then searches for the invalid value.
 """
 
 from collections.abc import Callable, Mapping
@@ -173,7 +173,7 @@ def _layout(values: Values) -> tuple[Any, Any]:
 
 
 def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader of a TINYINT, SMALLINT, INT or BIGINT column."""
+    """Return the reader of an integer column: TINYINT, SMALLINT, INT or BIGINT."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
@@ -183,7 +183,7 @@ def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 
 
 def _float(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader of a FLOAT or DOUBLE column, whose NaN and infinities are strings."""
+    """Return the reader of a FLOAT or DOUBLE column; NaN and infinities are JSON strings."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if not kinds <= NUMBER_KINDS | TEXT_KINDS:

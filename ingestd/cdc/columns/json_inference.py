@@ -1,7 +1,7 @@
 """Kinds of JSON values, and the column types inferred from them if messages have no schema.
 
-A kind classifies values by what matters to readers: integers by width, strings by whether they
-could be numbers, arrays by the kinds of their elements. The kinds of the values of a column
+Kinds distinguish what matters to readers: integers by width, strings by whether they could be
+numbers, arrays and objects by the kinds of their elements. The kinds of the values of a column
 determine its reader, and also its type unless the type is declared or known.
 """
 
@@ -52,7 +52,7 @@ _NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _MINORITY = 20
-"""Other families of kinds are ignored if the most frequent one has this many times their values."""
+"""Kinds of other families are ignored if the largest family has this many times their values."""
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
@@ -134,9 +134,11 @@ def _widened(known: DataType, kinds: JsonKinds) -> DataType:
 
 
 def _dominant(kinds: "Counter[str]") -> JsonKinds:
-    """Return the kinds of the most frequent family, and those that belong to no family.
+    """Return the kinds without those that only very few values have.
 
-    Return all kinds unless the other families together have very few values.
+    Strings are a family, numbers are a family, and every other kind is a family of its own. If the
+    largest family has `_MINORITY` times the values of all others, the kinds of the others are left
+    out. Kinds of array elements and of object values belong to no family, and remain.
     """
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
@@ -173,7 +175,7 @@ def _inferred(kinds: JsonKinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> JsonKinds:
-    """Return the kinds of JSON values that a connector with default settings sends for a column."""
+    """Return the kinds of the JSON values that a connector with default settings sends."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

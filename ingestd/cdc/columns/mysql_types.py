@@ -1,4 +1,4 @@
-"""Map MySQL column types, such as ``decimal(10,2) unsigned``, to columns.
+"""Map MySQL column types, such as `decimal(10,2) unsigned`, to columns.
 
 The values of such columns are strings. Columns have the same types as in Paimon's CDC actions,
 unless `type_mapping` selects another type. If a message has no MySQL type, the JDBC type code is
@@ -60,9 +60,9 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
 
 
 def jdbc_column(name: str, code: int) -> WireColumn:
-    """Return the column for a type code of java.sql.Types.
+    """Return the column for a type code of java.sql.Types; it is STRING for an unknown code.
 
-    The code contains no lengths. Unknown codes become STRING.
+    A type code states no length, precision or scale.
     """
     column = _JDBC.get(code)
     return _column(name, STRING) if column is None else replace(column, name=name)

@@ -1,4 +1,4 @@
-"""Readers of columns whose values are strings as the source database formats them.
+"""Readers of columns whose values are strings in the format of the source database.
 
 All values of a column become one Arrow string array, which is cast as a whole. MySQL geometries
 (four bytes of SRID, then well-known binary) become GeoJSON.
@@ -121,7 +121,10 @@ def _characters(texts: Array) -> npt.NDArray[np.uint8]:
 
 
 def _temporal(texts: Array, data_type: DataType) -> Array:
-    """Convert dates and times. The date 0000-00-00, which MySQL allows, becomes null."""
+    """Convert strings to dates, times or timestamps.
+
+    A zero date (0000-00-00), which MySQL allows, becomes null.
+    """
     if data_type.root != "TIME":
         zero = pc.starts_with(texts, pattern=_ZERO_DATE)
         if pc.any(zero).as_py():
@@ -156,9 +159,10 @@ def _bits(texts: Array, column: WireColumn) -> Array:
 
 
 def _labels(texts: Array, column: WireColumn) -> Array:
-    """Replace the numbers of ENUM labels by the labels.
+    """Replace the numbers of ENUM labels by the labels; texts that are labels are not changed.
 
-    Number 0 is the empty label of an invalid value. Raises ValueError for an unknown label.
+    Number 0 is the empty label of an invalid value. Raises ValueError for an unknown label, unless
+    the column has no labels.
     """
     by_number = ("", *column.labels)
     numbers = {str(number): label for number, label in enumerate(by_number)}
@@ -240,7 +244,7 @@ def geometry_json(text: str) -> str:
 
 
 class _Reader:
-    """A reader of the well-known binary of a geometry, which starts at the fifth byte."""
+    """A reader of a geometry's well-known binary, which follows the four bytes of the SRID."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -248,7 +252,10 @@ class _Reader:
         self.offset = 4
 
     def geometry(self) -> dict[str, Any]:
-        """Read a geometry as a GeoJSON object."""
+        """Read the next geometry, and return it as a GeoJSON object.
+
+        Raises ValueError or struct.error if the bytes are not a valid geometry.
+        """
         (order,) = self._take("B")
         self._order = "<" if order else ">"
         (kind,) = self._take("I")

@@ -103,7 +103,7 @@ def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
 
 
 def date_days(text: str) -> int:
-    """Return the days since the epoch of an ISO date.
+    """Return the days from the epoch to a date in ISO 8601.
 
     A time zone after the date is ignored. Raises ValueError if the date is invalid.
     """
@@ -114,7 +114,7 @@ def date_days(text: str) -> int:
 
 
 def time_nanos(text: str) -> int:
-    """Return an ISO time of day in nanoseconds. Raises ValueError if it is invalid."""
+    """Return a time of day in ISO 8601 as nanoseconds. Raises ValueError if it is invalid."""
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO time")

@@ -29,9 +29,10 @@ NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 
 def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
-    """Return `type_mapping` options in kebab-case; case and underscores do not matter.
+    """Return the `type_mapping` options with these names, in kebab-case.
 
-    Raises ConfigError if an option is unknown, or the data format does not support it.
+    Upper case and underscores are accepted in names. Raises ConfigError if an option is unknown, or
+    the data format does not support it.
     """
     mappings = frozenset(name.strip().lower().replace("_", "-") for name in names)
     for name in sorted(mappings - NAMES):

@@ -63,8 +63,7 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
 def may_hold_text(array: Array) -> bool:
     """Return whether any string has the length of a placeholder.
 
-    This is a fast check that excludes most string arrays. For arrays of other types, it returns
-    True.
+    This fast check excludes most string arrays. For arrays of other types, it returns True.
     """
     if not isinstance(array, pa.StringArray):
         return True
@@ -75,7 +74,7 @@ def may_hold_text(array: Array) -> bool:
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
-    """Return no index: the placeholder search for columns whose values are never omitted."""
+    """Return an empty list; this is the `Find` of columns whose values are never omitted."""
     return []
 
 

@@ -42,9 +42,9 @@ class Meaning(Enum):
     VARIABLE_DECIMAL = "variable_decimal"
     """Objects with a scale and the base64 of an unscaled integer."""
     BITS = "bits"
-    """Base64 of little-endian bytes, `WireColumn.width` of them, or any number if this is 0."""
+    """Base64 of little-endian bytes, which are padded to `WireColumn.width` unless this is 0."""
     MICRO_TIME = "micro_time"
-    """Microseconds since midnight, or of a signed duration."""
+    """Microseconds since midnight, or a signed duration in microseconds."""
     NANO_TIME = "nano_time"
     """Nanoseconds since midnight."""
     NANO_TIMESTAMP = "nano_timestamp"
@@ -72,10 +72,11 @@ class WireColumn:
     """A column of messages: its types, and how its values are read.
 
     `data_type` is the type of the values in messages, and `declared` the type in the configuration.
-    `text` states that values are JSON strings although values of this type usually are JSON
-    numbers. `default` is the JSON text of the value of an absent field. `element` is the column of
-    array elements or map values. If `sized` is false, precision and scale of the type are a guess.
-    `labels` are the labels of an ENUM or SET.
+    `scale` and `width` (in bytes, or bits for a `BIT_NUMBER`) complete the meaning. `text` states
+    that values are JSON strings although values of this type usually are JSON numbers. `default` is
+    the JSON text of the value of an absent field. `element` is the column of array elements or map
+    values. If `sized` is false, precision and scale of the type are a guess. `labels` are the
+    labels of an ENUM or SET.
     """
 
     name: str
@@ -183,7 +184,7 @@ _KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
 def key_column(column: WireColumn) -> WireColumn:
     """Return the column for use in a key, with TINYINT and SMALLINT widened to INT.
 
-    The type of a key column cannot change later.
+    They are widened because the type of a key column cannot change later.
     """
     wide = _KEY_TYPES.get(column.data_type.root)
     return column if wide is None else replace(column, data_type=wide)

@@ -135,11 +135,11 @@ Changes = tuple[tuple[str, str | None], ...]
 
 
 def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
-    """Keep the renames and drops that the column list after the statement confirms.
+    """Return the renames and drops that the columns of the table after the statement confirm.
 
-    A rename is confirmed if the new name is one of these columns and the old name is not; a drop,
-    if the old name is not. Names are compared without case; new names are returned in the case of
-    the columns. If there are no columns, no change is confirmed.
+    `names` are these columns. A rename is confirmed if they contain the new name but not the old
+    name; a drop, if they do not contain the old name. Names are compared without case; new names
+    are returned in the case of the columns. Without columns, no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}
     if not spelled:
@@ -154,8 +154,8 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
 def proven_alone(statement: str) -> Changes:
     """Return the renames and drops that an ALTER TABLE statement proves by itself.
 
-    These are the changes whose old name no column has afterwards: a change is left out if the
-    statement adds a column with its old name, or renames one to it.
+    A change is left out if a column has its old name afterwards, because the statement adds or
+    renames a column to this name.
     """
     changes = column_changes(statement)
     there = {name.lower() for name in added_columns(statement)}

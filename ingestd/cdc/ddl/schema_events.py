@@ -1,8 +1,8 @@
-"""Debezium's schema change events: renamed and dropped columns of tables, and comments.
+"""Read column renames, column drops and comments from Debezium's schema change events.
 
 A change is proven if the DDL statement contains it, and the list of columns in the event contains
-the new name, if any, but not the old name. An event without a statement proves no change. Comments
-are those of the table in the event, which has them if the connector is so configured.
+the new name, if any, but not the old name. An event without a statement proves no change. Events
+contain comments only if the connector is configured to include them.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Maximum of altered tables times changes in an event; above it, no change is inferred."""
+"""Maximum product of altered tables and changes in an event; beyond it, no change is inferred."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 
@@ -47,7 +47,10 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def ddl_events(payload: bytes) -> list[DdlEvent]:
-    """Return the changes and comments in a control message; most control messages have none."""
+    """Return the column changes and comments in a control message, given as JSON.
+
+    The list is empty if the message has none, or is not a valid schema change event.
+    """
     if _MARK not in payload:
         return []
     try:
@@ -57,7 +60,10 @@ def ddl_events(payload: bytes) -> list[DdlEvent]:
 
 
 def ddl_events_of(message: object) -> list[DdlEvent]:
-    """Return the column changes and comments in a control message that is decoded already."""
+    """Return the column changes and comments in a control message, given as a decoded value.
+
+    The list is empty if the message has none, or is not a valid schema change event.
+    """
     try:
         return _events(msgspec.convert(message, _Event))
     except msgspec.ValidationError:

@@ -70,8 +70,10 @@ class DebeziumAvro:
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk; invalid records are returned as rejected records.
 
-        `declared` are the columns whose types are configured. Raises SourceError if the registry
-        does not respond, and UnsupportedError if a column type has no Arrow type.
+        `declared` are the columns whose types are configured; `known` is not used. Raises
+        SourceError if the registry does not respond; ConfigError if it rejects the credentials, or
+        if the messages are too large to be read together; UnsupportedError if a declared type has
+        no Arrow type.
         """
         decoded = Decoded([], [], [], chunk.values.count(None))
         control = decoded.control
@@ -95,7 +97,7 @@ class DebeziumAvro:
         refused: Reasons,
         tables: dict[int, SourceTable],
     ) -> int:
-        """Decode a group into the other arguments; return its number of control messages."""
+        """Decode a group into the last three arguments; return the number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
@@ -163,7 +165,7 @@ class DebeziumAvro:
 def _table_changes(
     changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
 ) -> AvroChanges:
-    """Return changes with their row and key columns, in the declared type where there is one."""
+    """Return changes with their row and key columns, which have the declared types."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
     for name, fields_of_key in (keys or {}).items():
@@ -183,7 +185,7 @@ def _table_changes(
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    """Return the column with the type declared in the configuration, if any."""
+    """Return the column with its declared type, or unchanged if `declared` is None."""
     if declared is None or declared.as_nullable() == column.data_type:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:
@@ -208,7 +210,7 @@ def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[T
 def _statements(
     reader: AvroReader, chunk: RecordChunk, group: FrameGroup, node: AvroNode
 ) -> list[SchemaChangeEvent]:
-    """Return the column renames and drops that the schema change events of a group prove.
+    """Return the column changes and comments in the schema change events of a group.
 
     The list is empty for other control messages.
     """

@@ -127,7 +127,10 @@ class BsonDialect:
         return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """Return the new document, or the changed fields and the `_id` if the event has none."""
+        """Return the fields of the new document, or `_id` and the changed fields if it is missing.
+
+        Raises RecordError if the event has neither, or describes a change inside of a field.
+        """
         if event.after is not None:
             return _document(event.after)
         update = event.update_description
@@ -173,7 +176,10 @@ def _document(text: str) -> Texts:
 
 
 def _text(value: str) -> str | None:
-    """Return the text of an id in Extended JSON or plain text, or None if the id is null."""
+    """Return the text of an id in Extended JSON or plain text, or None if the id is null.
+
+    Raises RecordError if it is invalid Extended JSON.
+    """
     try:
         msgspec.json.decode(value)
     except PARSE_ERRORS:

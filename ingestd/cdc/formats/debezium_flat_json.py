@@ -88,7 +88,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class _Marks(msgspec.Struct, gc=False):
-    """The used fields among those that the transform adds, as undecoded JSON."""
+    """The fields that the transform adds and that are used, as undecoded JSON."""
 
     op: msgspec.Raw = msgspec.field(name="__op", default=_NULL)
     deleted: msgspec.Raw = msgspec.field(name="__deleted", default=_NULL)
@@ -210,7 +210,10 @@ def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
 
 
 def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
-    """Return the source table named by the added fields; missing names are taken from the topic."""
+    """Return the source table named by the added fields; missing names are taken from the topic.
+
+    Raises RecordError if a field is not a name.
+    """
     try:
         source_names = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
@@ -224,7 +227,7 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
 
 
 def _where(marks: _Marks, op: bytes) -> bytes:
-    """Return the log position as JSON fields.
+    """Return the log position as JSON fields, preceded by a comma.
 
     If `__snapshot` is missing, `snapshot` is true for operation r, and false for other operations.
     """
@@ -248,7 +251,7 @@ class _InvalidError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """The added fields that are read, as columns by field name without prefix."""
+    """The columns of the added fields that are read, by field name without its prefix."""
 
     columns: Mapping[str, PlanColumn]
 

@@ -1,4 +1,4 @@
-"""JSON messages with a registered JSON Schema: a schema id precedes the JSON.
+"""Decode JSON messages with a registered JSON Schema, in which a schema id precedes the JSON.
 
 The id is removed, and the JSON is decoded by the data format of the source. The schema is not
 required for that, so the registry is not queried. Messages without an id are not changed.
@@ -32,6 +32,7 @@ class FramedJson:
 
         `known` are the columns of existing target tables, and `declared` the columns whose types
         are configured. Invalid records are returned as rejected records, with their original bytes.
+        Raises the errors of the inner decoder.
         """
         bare = replace(chunk, keys=self._bodies(chunk.keys), values=self._bodies(chunk.values))
         decoded = self._inner.decode(bare, known, declared)

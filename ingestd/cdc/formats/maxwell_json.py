@@ -175,7 +175,7 @@ _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap
 class _BinaryLog:
     """A converter of Maxwell's positions to packed positions in the binary log.
 
-    It caches the last file number, because files seldom change.
+    It caches the number of the latest file, because consecutive changes usually are in one file.
     """
 
     def __init__(self) -> None:
@@ -185,8 +185,8 @@ class _BinaryLog:
     def position(self, head: _Head) -> int:
         """Return the position of a row in the binary log, or `UNKNOWN_POSITION`.
 
-        The position is file number, transaction position and row number, packed into one number. It
-        is unknown if one of these is unknown or too large.
+        File number, position of the transaction and row number are packed into one number. The
+        position is unknown if one of these is unknown or too large.
         """
         if head.position is None:
             return UNKNOWN_POSITION

@@ -1,4 +1,4 @@
-"""Data format `json`: each message value is a row of the table that the topic is named after.
+"""Data format `json`: each message value is a row of the table after which the topic is named.
 
 The fields of the message key are the primary key. A message with a key and without a value deletes
 the row. Values may have the schema envelope of Connect's JSON converter, which then determines the
@@ -71,9 +71,9 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of a row; a null value is a tombstone.
+        """Return the insert of a row, or the change of a tombstone if the value is null.
 
-        Raises RecordError if the message is not a JSON object.
+        Raises RecordError if the value is not a JSON object, or has an invalid envelope.
         """
         shape, row = self._values.open(value)
         if row == NULL:
@@ -102,7 +102,7 @@ class PlainDialect:
 
 
 def topic_table(topic: str) -> SourceTable:
-    """Return the table that a topic is named after, as in ``prefix.schema.table``."""
+    """Return the table after which a topic is named, as in `prefix.schema.table`."""
     *qualifiers, table = topic.split(".")
     schema = qualifiers[-1] if qualifiers else None
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)

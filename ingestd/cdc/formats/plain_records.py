@@ -1,9 +1,9 @@
 """Decode messages that are rows with registered schemas, without an envelope or an operation.
 
-Each message inserts a row into the table that its topic is named after. If message keys have a
+Each message inserts a row into the table after which its topic is named. If message keys have a
 schema, their fields are the primary key, and a message without a value deletes the row with its
-key. Keys without a schema are ignored. Whether the keys of a topic have a schema is determined from
-the first key.
+key. Keys without a schema are ignored. The first key of a topic determines whether its keys have a
+schema.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,13 +44,12 @@ class FieldReader(Protocol):
     ) -> Fields:
         """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        Raises RecordError if the schema cannot be used, and SourceError if the registry does not
-        respond.
+        Raises RecordError if the schema cannot be used, and the errors of `SchemaLookup`.
         """
         ...
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return (old name, new name) of each field that the registered schemas show as renamed."""
+        """Return (old name, new name) of each field that was renamed in the registered schemas."""
         ...
 
     def comments(self, frame: SchemaFrame) -> Comments:
@@ -59,7 +58,7 @@ class FieldReader(Protocol):
 
 
 class PlainRecords:
-    """A decoder of rows with registered schemas. It caches which topics have keys with schemas."""
+    """A decoder of rows with registered schemas, which caches whether keys of a topic have one."""
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
         self.name = name
@@ -70,8 +69,10 @@ class PlainRecords:
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk; invalid records are returned as rejected records.
 
-        Raises SourceError if the registry does not respond, and UnsupportedError if a column type
-        has no Arrow type.
+        `declared` are the columns whose types are configured; `known` is not used. Raises
+        SourceError if the registry does not respond; ConfigError if it rejects the credentials, or
+        if the messages are too large to be read together; UnsupportedError if a declared type has
+        no Arrow type.
         """
         keyed = self._has_keys(chunk)
         types = declared.get(topic_table(chunk.topic), {})

@@ -1,8 +1,8 @@
 """Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
 
 The message indexes after the schema id select a message type in the file; serializers of Apicurio
-write its name instead, as a message `Ref` with its length. The native extension reads simple
-fields, if it is installed; all others are decoded in Python, message by message.
+write its name instead, in a message `Ref` that is preceded by its length. The native extension
+reads simple fields, if it is installed; all others are decoded in Python, message by message.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _MAX_INDEXES = 64
 """Maximum number of message indexes, which is the nesting depth of the message type."""
 _NAME_TAG = b"\n"
 _Selector: TypeAlias = str | tuple[int, ...]
-"""What selects a message type in a file: its name, or the message indexes."""
+"""The name or the message indexes by which a message type in a file is selected."""
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
@@ -86,9 +86,10 @@ class ProtobufFields:
         self._messages: dict[tuple[bytes, _Selector], _Message] = {}
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame with the name of the message type, or the message indexes as its detail.
+        """Return the frame with the message type of a message added.
 
-        Invalid indexes are left out.
+        This is the name of the type, or else the message indexes, which become `detail`. If the
+        indexes are invalid, the frame is returned unchanged.
         """
         if self._has_names:
             name, at = _type_name(message, frame.skip)
@@ -123,8 +124,8 @@ class ProtobufFields:
     ) -> Fields:
         """Read messages of one type into columns; add reasons of rejected messages to `refused`.
 
-        Raises RecordError if the schema does not exist or is invalid, and SourceError if the
-        registry does not respond.
+        Raises RecordError if the schema does not exist or is invalid, and the errors of
+        `SchemaLookup`.
         """
         document = "message key" if stage == "key" else "message value"
         try:
@@ -174,7 +175,7 @@ class ProtobufFields:
 
 
 def _selector(frame: SchemaFrame) -> _Selector:
-    """Return what selects the type. Raises WireError if the message indexes are invalid."""
+    """Return the message type that a frame selects. Raises WireError for invalid indexes."""
     return frame.type_name or _indexes(frame.detail, 0)[0]
 
 
@@ -186,9 +187,9 @@ def _selected(types: ProtoTypes, selector: _Selector) -> str:
 
 
 def _type_name(data: bytes, at: int) -> tuple[str, int]:
-    """Return the name in the message `Ref` at the offset `at`, and the offset after it.
+    """Return the name in the message `Ref` at the offset `at`, and the offset after the message.
 
-    The name is empty if there is no such message.
+    If there is no such message, the name is empty and the offset unchanged.
     """
     try:
         size, start = read_varint(data, at)
@@ -268,7 +269,10 @@ class _Rows:
     def _merged(
         self, column: ProtoColumn, rows: Sequence[dict[str, object] | None], simple: SimpleFields
     ) -> AvroColumn:
-        """Return a column; values of irregular messages are from `rows`."""
+        """Return a column of the native arrays, with the values of irregular messages in `rows`.
+
+        If the field is not simple, all values are those in `rows`.
+        """
         array = simple.arrays.get(column.column.name)
         if array is None:
             return self._column(column, rows)
@@ -284,9 +288,9 @@ class _Rows:
         )
 
     def _column(self, column: ProtoColumn, rows: Sequence[dict[str, object] | None]) -> AvroColumn:
-        """Return a column of rows; add the reasons of values that do not fit to `refused`.
+        """Return a column of decoded rows.
 
-        These values become null.
+        Values that do not fit become null, and their reasons are added to `refused`.
         """
         name = column.column.name
         values = [None if row is None else row[name] for row in rows]

@@ -26,13 +26,16 @@ def new_format(settings: FormatSettings) -> "RawRecords":
 class RawRecords:
     """A decoder of records to the columns `key` and `value`.
 
-    These are null if a record has none.
+    A column is null if the record has no key, or no value.
     """
 
     name = "raw"
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Return all records of a chunk as inserts into the table that the topic is named after."""
+        """Return all records of a chunk as inserts into the table after which the topic is named.
+
+        `known` and `declared` are not used.
+        """
         size = len(chunk.values)
         if not size:
             return Decoded([], [], [], 0)

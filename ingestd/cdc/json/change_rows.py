@@ -50,9 +50,10 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
 
 
 def assemble_good(plan: RowPlan, events: Events) -> tuple[ChangeBatch | None, Reasons]:
-    """Build a batch of the valid events; return it with the reasons of the invalid ones by index.
+    """Build a batch of the valid events.
 
-    The batch is None if no event is valid.
+    Returns the batch, or None if no event is valid, and the rejection reasons of the invalid events
+    by index.
     """
     return assemble_valid(
         len(events.changes), lambda indices: _table_changes(plan, events.take(indices))
@@ -115,7 +116,10 @@ class _StructImage:
         return np.fromiter(absent, np.bool_, len(self._rows))
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, or None if no image has it."""
+        """Return the cells (n,) of a column, or None if no image has it.
+
+        Raises one of `CELL_ERRORS` if a value does not fit.
+        """
         if wanted is None:
             return _read(column, self._values(column), self.there)
         indices = np.flatnonzero(wanted & self.there)
@@ -157,8 +161,8 @@ class _StructImage:
 def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
     """Return the cells of a column from its values, or None if no image has the field.
 
-    `there` marks the values of changes that have an image. The cells of a column without a type are
-    nulls.
+    `there` marks the values of changes that have an image. The cells of a column whose type is not
+    known yet are nulls.
     """
     if all(value is UNSET for value in compress(values, there.tobytes())):
         return None
@@ -169,7 +173,7 @@ def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Concatenate batches that were decoded with the same plan."""
+    """Concatenate batches of one table, at least one, that were decoded with the same plan."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -191,7 +195,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Table:
-    """Concatenate the columns `names` of batches, with nulls where a batch lacks a column."""
+    """Return the concatenated columns `names` of batches, with nulls where a batch lacks one."""
     tables = [batch.columns for batch in batches]
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.select(names).combine_chunks()

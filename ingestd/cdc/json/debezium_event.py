@@ -67,7 +67,8 @@ def is_null(value: msgspec.Raw) -> bool:
 def read_event(payload: bytes, topic: str) -> Event | None:
     """Return the event in a payload, or None for a control message or a logical decoding message.
 
-    Raises RecordError if the payload is invalid.
+    A control message is a heartbeat, a schema change event or a transaction event. Raises
+    RecordError if the payload is invalid.
     """
     try:
         head = _decode_head(payload)

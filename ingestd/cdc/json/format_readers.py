@@ -1,8 +1,8 @@
-"""Native decoding of a JSON format: readers for its message layouts, and grouping by table.
+"""Group the messages of a JSON format by table, and read them natively in their own layout.
 
-Messages are read in the layout of their format, without conversion to normalized events. The
-classifier only groups messages; a group is checked when it is read with the layout of its table.
-Messages that cannot be read natively are decoded one by one in Python, with the same result.
+Native readers do not convert messages to normalized events. The classifier only groups messages; a
+group is checked when it is read with the layout of its table. Messages that cannot be read natively
+are decoded one by one in Python, with the same result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ def _open_object(paths: Sequence[Path]) -> Spec:
 
 @dataclass(slots=True)
 class _ReadChunk:
-    """The messages of a chunk that were read, in parts: their indices, and their columns.
+    """The messages of a chunk that were read: indices and columns, an item for each read.
 
     `mismatches` is the number of reads that failed.
     """
@@ -80,7 +80,7 @@ class Classifier:
         self._plan: NativePlan = module.Plan(fields.spec)
 
     def sort(self, values: Texts) -> list[Indices]:
-        """Return the ascending indices of the messages with rows, one array per table.
+        """Return the ascending indices of the messages with rows, in one array for each table.
 
         Messages without rows, and messages that the plan cannot read, are omitted. The tables are
         in the order of their first messages.
@@ -131,9 +131,9 @@ class Classifier:
 
 
 def _texts(chunk: _ReadChunk, path: Path) -> tuple[Indices, list[bytes]]:
-    """Return the JSON text of a field in each message, as indices into a list of distinct texts.
+    """Return an index for each message, and the list of distinct JSON texts to which it refers.
 
-    Also returns that list. The text of an absent field is null.
+    The text is that of the field at `path`; the text of an absent field is null.
     """
     arrays = [
         to_cells(columns[path], RAW, len(indices)).array
@@ -146,7 +146,10 @@ def _texts(chunk: _ReadChunk, path: Path) -> tuple[Indices, list[bytes]]:
 
 
 def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
-    """Group message indices by the table numbers, in the order of each table's first message."""
+    """Return the message indices of each table; tables are in the order of their first messages.
+
+    `tables` are the numbers of the messages' tables, parallel to `indices`.
+    """
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
@@ -192,7 +195,7 @@ class NativeFormat:
 
     @property
     def in_order(self) -> bool:
-        """Whether messages must be decoded in order, since one can affect those after it."""
+        """Whether messages must be decoded in order, because they can affect later messages."""
         return self.table_fields is None
 
 
@@ -203,7 +206,7 @@ PYTHON_ONLY = NativeFormat()
 class FormatReaders:
     """The native readers of a format's messages, cached by row plan.
 
-    If `module` is None, the format has no native readers.
+    If `module` is None, messages are not grouped or read natively.
     """
 
     def __init__(self, module: NativeModule | None, native: NativeFormat) -> None:
@@ -215,7 +218,7 @@ class FormatReaders:
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
 
     def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
-        """Return the indices of the messages with rows, one array per table.
+        """Return the indices of the messages with rows, in one array for each table.
 
         Messages of one table may still have different layouts. The list is empty if messages must
         be decoded in order, or if the extension is not installed.

@@ -1,4 +1,4 @@
-"""The decoder of JSON formats; a `Dialect` maps their messages to table, row, operation and key.
+"""Decode messages of all JSON formats; a `Dialect` maps them to table, row, operation and key.
 
 A uniform chunk (one table, the same fields in all messages) is read natively with the plan of
 earlier chunks, without parsing a message in Python. If a chunk contains several tables, this is
@@ -100,7 +100,7 @@ class JsonChanges:
         """Decode a chunk; invalid records are returned as rejected records.
 
         `known` are the columns of existing target tables, and `declared` the columns whose types
-        are configured. Raises UnsupportedError if a column type has no Arrow type.
+        are configured. Raises UnsupportedError if JSON values cannot be read as a column's type.
         """
         uniform = self._uniform(chunk)
         if uniform is None:
@@ -194,7 +194,7 @@ class JsonChanges:
     def _read_natively(
         self, group: GroupKey, messages: Messages, known: KnownColumns, declared: KnownColumns
     ) -> ChangeBatch | None:
-        """Read messages with the current plan of their group, or return None if one does not match.
+        """Read messages with the current plan of their group; None if a message does not match.
 
         Also returns None if the group has no current plan, if the plan has too many columns for
         these messages, or if no column of the batch is visible.
@@ -242,7 +242,7 @@ class JsonChanges:
     def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> dict[GroupKey, _Read]:
-        """Return the batches of groups whose messages were all read natively.
+        """Return the batches of the groups that could be read natively as a whole.
 
         The messages of a table are skipped if any of them does not match the plan of its group.
         """
@@ -267,8 +267,8 @@ class JsonChanges:
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
         """Group the records that were not read natively.
 
-        A group is decoded completely either natively or in Python. If other records belong to a
-        group in `read`, it is removed from `read`, and all its records are grouped.
+        A group is decoded completely either natively or in Python. If a record belongs to a group
+        in `read`, this group is removed from `read`, and all its records are grouped.
         """
         left = np.ones(len(chunk.values), np.bool_)
         for table in read.values():
@@ -300,7 +300,7 @@ class JsonChanges:
 
 
 def _key_of(types: Types) -> tuple[str, ...]:
-    """Return the key columns (NOT NULL) of the target table, for messages that name none."""
+    """Return the key columns (NOT NULL) of the target table, for messages without key columns."""
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
 
 
@@ -312,9 +312,9 @@ def _is_ambiguous(group: GroupKey) -> bool:
 def _without_records(
     batches: list[ChangeBatch], chunk: RecordChunk, bad: Mapping[int, Reason]
 ) -> list[ChangeBatch]:
-    """Remove all rows of rejected records from batches, and batches that have no other rows.
+    """Return batches without the rows of rejected records, and without batches that become empty.
 
-    `bad` has the rejected records by index. An invalid row rejects its whole record.
+    `bad` has the rejection reasons by index. An invalid row rejects its whole record.
     """
     if not bad:
         return batches
@@ -331,7 +331,7 @@ def _rejected(
 
 
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
-    """Remove hidden fields from a batch, and widen types that are too short for its values.
+    """Return a batch without hidden fields, and with types that are long enough for its values.
 
     A batch of normalized messages is returned unchanged.
     """

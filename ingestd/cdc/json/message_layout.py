@@ -1,4 +1,4 @@
-"""Message layouts for the native reader: where messages contain the fields of a change.
+"""Message layouts, which state for the native reader where messages contain parts of a change.
 
 A layout describes a whole message as a tree of nodes (the native plan), and converts the columns
 that were read to changes. It may reject any message. Messages that it accepts are decoded to the
@@ -78,7 +78,7 @@ def row_specs(
 def spec_of(column: PlanColumn) -> Spec:
     """Return the native plan node of a column's values.
 
-    Without a reader, because all values were null so far, the node accepts only null.
+    If the column has no reader, because all values were null so far, the node accepts only null.
     """
     return NULL_SPEC if column.reader is None else column.encoding.spec
 
@@ -96,7 +96,7 @@ def columns_spec(
 
 
 def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
-    """Return native plan fields that must have the JSON texts in `constants`, for each of `names`.
+    """Return native plan fields with these names that must have the JSON texts in `constants`.
 
     A field whose text is null may be absent.
     """
@@ -156,7 +156,7 @@ def flags(native: NativeColumn) -> Mask:
 
 
 def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return each row's choice among the words of its node: 1 for the first, 0 if absent."""
+    """Return the number of each row's word in the list of its node, from 1; 0 if it is absent."""
     return np.frombuffer(native.data, np.uint8)
 
 
@@ -400,8 +400,8 @@ _KINDS = chosen(("op",), (NO_KIND, *ROW_OPERATIONS.values()))
 def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
     """Return the layout of a table's normalized events, or None if only Python can decode them.
 
-    This is the case if the table name must be escaped in JSON. The fields that are read are
-    `source`, `op`, `before` and `after`.
+    Only Python can decode them if the table name must be escaped in JSON. The fields that are read
+    are `source`, `op`, `before` and `after`.
     """
     names = _source_names(source)
     if names is None:

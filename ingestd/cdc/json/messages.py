@@ -1,4 +1,4 @@
-"""Values and keys of JSON messages, without the schema envelope of Connect's JSON converter.
+"""Remove the schema envelopes of Connect's JSON converter from values and keys of messages.
 
 An envelope `{"schema":...,"payload":...}` has the same bytes in all messages of a table except for
 the payload, so each distinct envelope is parsed once, and later recognised by its bytes.
@@ -33,14 +33,14 @@ _BLANKS = b" \t\r\n"
 _MAX_SHAPES = 1000
 """Maximum number of cached envelopes.
 
-A connector sends one for the values and one for the keys of each table, and new ones after a schema
-change.
+A connector sends an envelope for the values and another for the keys of each table, and new
+envelopes after a schema change.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """An envelope: all bytes before and after the payload, and what the schema describes.
+    """An envelope: all bytes before and after the payload, and the columns in its schema.
 
     `columns` is None if there is no schema, or if it does not describe rows. `comments` are those
     of the table and its columns.
@@ -52,7 +52,7 @@ class Shape:
     comments: Comments = NO_COMMENTS
 
     def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
-        """Remove this envelope from messages; return None if a message has another envelope."""
+        """Return messages without this envelope, or None if a message has another envelope."""
         if not self.prefix:
             return list(messages)
         prefix, suffix = self.prefix, self.suffix
@@ -77,8 +77,8 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 class Envelopes:
     """A cache of the envelopes of message keys or values; `open` removes the envelopes.
 
-    `is_key` is True for message keys. If `is_row`, the payload of a value is a row and not a change
-    event; the payload of a key always is.
+    `is_key` is True for message keys, whose payloads are rows. `is_row` states whether the payloads
+    of message values are rows, and not change events.
     """
 
     def __init__(self, *, is_key: bool, is_row: bool = False) -> None:
@@ -90,7 +90,7 @@ class Envelopes:
         self._decode = msgspec.json.Decoder(_Wrapper).decode
 
     def open(self, message: bytes) -> tuple[Shape, bytes]:
-        """Return the envelope and the payload of a message.
+        """Return the envelope and the payload of a message; `BARE` and the message if it has none.
 
         Raises RecordError if the envelope is invalid.
         """
@@ -224,7 +224,7 @@ class MessageKeys:
         return MessageKey(shape, payload, names)
 
     def _remember(self, names: tuple[str, ...]) -> None:
-        """Cache a fast check for keys with these field names, which most keys have in common."""
+        """Cache a fast check for keys with these field names, because most keys have the same."""
         if names == self._names:
             return
         if names not in self._checks:

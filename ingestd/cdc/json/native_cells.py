@@ -1,6 +1,6 @@
-"""Columns of the native reader as Arrow arrays, and the before and after images in them.
+"""Convert columns of the native reader to Arrow arrays, and to before and after images.
 
-An image has one cell per change. If a change does not have the image, its cells are null.
+The images of one kind have a cell for each change, which is null if the change has no such image.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ class IrregularError(ValueError):
 
 
 def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells:
-    """Return a column of the native reader as cells of the encoding's storage type.
+    """Return a column of the native reader as cells (rows,) of the encoding's storage type.
 
     The memory of the buffers is not copied.
     """
@@ -57,7 +57,7 @@ def lacking(native: NativeColumn, rows: int) -> Mask:
 
 
 def kept(cells: Cells, rows: Mask) -> Cells:
-    """Set the cells outside of the mask `rows` (n,) to null; only the validity bits are copied."""
+    """Return the cells with null outside of the mask `rows` (n,); only validity bits are copied."""
     array = cells.array
     validity, *rest = array.buffers()
     bits = np.packbits(rows, bitorder="little")
@@ -118,7 +118,7 @@ class _Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
-    """The images of one kind that all messages have at the same path."""
+    """Images of one kind at the same path in all messages; `there` marks those that exist."""
 
     columns: Columns
     path: Path
@@ -175,7 +175,7 @@ class MaskedImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class GatheredImage(_Unchecked):
-    """Images that are stored consecutively, only for the changes that have one.
+    """Images that are stored consecutively, without gaps for changes that have no image.
 
     `indices` has the index in `image` of each change's image, or a negative number if it has none.
     """
@@ -196,7 +196,7 @@ class GatheredImage(_Unchecked):
         return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, null without image; None if no image has it."""
+        """Return the cells (n,) of a column, null without an image; None if no image has it."""
         indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
         used[indices[indices >= 0]] = True
@@ -206,9 +206,9 @@ class GatheredImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage(_Unchecked):
-    """Row images that messages have in one of two JSON fields, each change in at most one.
+    """Images from two JSON fields, of which each change has at most one.
 
-    An example are before images where the row of a delete and the old values of an update are in
+    An example is a before image: the row of a delete and the old values of an update may be in
     different fields. `first` and `second` are the images of the two fields.
     """
 
@@ -217,7 +217,7 @@ class CoalescedImage(_Unchecked):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of the changes that have an image at either path."""
+        """A mask (n,) of the changes that have an image in either field."""
         return self.first.there | self.second.there
 
     def lacking(self, column: PlanColumn) -> Mask:
@@ -225,6 +225,6 @@ class CoalescedImage(_Unchecked):
         return self.first.lacking(column) | self.second.lacking(column)
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column from both paths, or None if no image has it."""
+        """Return the cells (n,) of a column from both fields, or None if no image has it."""
         first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
         return choose(self.first.there, first, second)

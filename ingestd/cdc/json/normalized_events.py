@@ -1,8 +1,8 @@
 """Normalize row changes of all JSON formats into Debezium's form, which row plans can read.
 
 The `Dialect` of a format determines the table, operation and images of each message; images keep
-the bytes of the message. So the same row plans can read the columns of all formats. The records of
-a chunk are normalized one by one, and the changes of each table are grouped.
+the bytes of the message. So row plans can read the columns of all formats. The records of a chunk
+are normalized one by one, and the changes of each table are grouped.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -57,10 +57,10 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """Return the before image of an update if it is needed, or the JSON text null.
+        """Return the before image of an update if it is needed, or else the JSON text null.
 
-        It is not needed if it contains no key column, since the key is then unchanged. If `images`
-        is set, or if the key columns are unknown, it is always needed.
+        It is needed if it contains a key column, which may have changed, if `images` is set, or if
+        the key columns are unknown.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -110,7 +110,7 @@ class TruncateEvent(NamedTuple):
 class TableNormalizers:
     """A cache of normalizers by the fields of a message that determine them.
 
-    If `images`, cached normalizers decode before images, too.
+    If `images` is set, cached normalizers keep before images.
     """
 
     def __init__(self, *, images: bool = False) -> None:
@@ -210,11 +210,11 @@ class Group:
 
 @dataclass(slots=True)
 class SortedRecords:
-    """The records of a chunk by kind: grouped changes, rejected records and control events.
+    """The records of a chunk by kind: grouped changes, rejected records, truncates and control.
 
     `bad` has the rejection reasons by index. `altered` are schema changes that control messages
-    contain, and `control` is the number of control messages. `latest` is the group of the last
-    change.
+    contain, and `control` is the number of control messages, including tombstones that are not
+    changes. `latest` is the group of the last change.
     """
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
@@ -240,7 +240,7 @@ class SortedRecords:
 
 
 def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
-    """Normalize and group the records at these indices, in this order."""
+    """Normalize the records at these indices, in this order, and return them by kind."""
     records = SortedRecords()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize

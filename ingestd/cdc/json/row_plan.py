@@ -1,11 +1,11 @@
-"""Decoders for one source table: for its columns, and for the fields of its message key.
+"""Decode the messages of one source table into structs: the columns, and the fields of the key.
 
-A plan decodes the bytes of many messages into structs in one call. It rejects columns that it does
-not have, and skips fields that are not needed: it reads only the key of a `before` image, unless
-before images are requested. msgspec does not accept field names that must be escaped in JSON,
-because they contain quotes, backslashes or control characters. A plan has an escaped name for such
-a column, and messages that are decoded in Python are rewritten to use it first. Only such tables
-need a second pass over their messages.
+A row plan decodes the bytes of many messages in one call. It rejects columns that it does not have,
+and skips fields that are not needed: it reads only the key of a `before` image, unless before
+images are requested. msgspec does not accept field names that must be escaped in JSON, because they
+contain quotes, backslashes or control characters. A plan has an escaped name for such a column, and
+messages that are decoded in Python are rewritten to use it first. Only such tables need a second
+pass over their messages.
 """
 
 import re
@@ -78,8 +78,8 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 class RowWants:
     """Options for the conversion of messages to rows.
 
-    If `partial`, updates omit columns that they did not change. If `images`, before images are
-    requested, too.
+    `partial` states that updates omit columns that they did not change, and `images` that before
+    images are requested.
     """
 
     partial: bool = False
@@ -121,7 +121,7 @@ def make_plan(
 
     A column is None as long as all its values have been null. Key columns must be among the
     columns. If `module` is given, the plan has native readers where possible. Raises
-    UnsupportedError if a type has no Arrow type.
+    UnsupportedError if JSON values cannot be read as the type of a column.
     """
     plan_columns = tuple(
         _plan_column(number, name, column, kinds.get(name))
@@ -210,7 +210,7 @@ def _change_struct(
 
 
 def has_plain_name(name: str) -> bool:
-    """Return whether msgspec accepts the name without escaping."""
+    """Return whether msgspec accepts a field name without escaping."""
     return _ESCAPED.search(name) is None
 
 
@@ -220,17 +220,20 @@ def escaped_name(name: str) -> str:
 
 
 def normalized(message: bytes) -> bytes:
-    """Escape the field names of a JSON object for msgspec. Raises one of `PARSE_ERRORS`."""
+    """Return a JSON object with its field names escaped for msgspec.
+
+    Raises one of `PARSE_ERRORS` if a name may need escaping and the object is invalid.
+    """
     if b"\\" not in message and b"\x7f" not in message:
         return message  # no name in it needs escaping
     return _renamed(message)
 
 
 def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Escape the field names in the row images of a JSON object for msgspec.
+    """Return a JSON object with the field names in its row images escaped for msgspec.
 
-    `images` are the fields of the object that contain row images. Raises one of `PARSE_ERRORS` if
-    the object is invalid.
+    `images` are the fields of the object that contain row images. Raises one of `PARSE_ERRORS` if a
+    name may need escaping and the object is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message
@@ -249,7 +252,7 @@ def _renamed(text: bytes) -> bytes:
 
 
 def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Wrap a decoder so that its errors contain the unescaped field names."""
+    """Return a decoder whose errors contain the unescaped field names."""
 
     def decode_named(message: bytes) -> Any:  # noqa: ANN401  # the decoder's result
         try:

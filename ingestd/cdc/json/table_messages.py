@@ -4,11 +4,12 @@ Messages are decoded with the row plan of earlier messages, natively if the exte
 If a message does not match the plan, columns are learned: the kinds of values are counted by
 column, first in a sample of the messages, then in all messages that still do not match. A new plan
 is made from the schema in the messages, from declared and known types, or from the kinds. Messages
-that still fail are rejected. Each row of a batch has a cell for each column, so n messages with one
-new column each would have n times n cells. Columns that the table has are not limited. If the table
-lacks more than `FEW` columns, these may have at most as many cells as the messages have bytes;
-otherwise the messages are divided into several batches. This does not happen if each message has
-most of the columns.
+that still fail are rejected.
+
+Each row of a batch has a cell for each column, so n messages with one new column each would have n
+times n cells. Columns that the table has are not limited. If the table lacks more than `FEW`
+columns, these may have at most as many cells as the messages have bytes; otherwise the messages are
+divided into several batches. This does not happen if each message has most of the columns.
 """
 
 from collections import Counter
@@ -75,9 +76,9 @@ class TableMemory:
     `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
     have no schema. `kinds`, `known` and `declared` are the counts of kinds, the types in the table
     and the types in the configuration from which the plan was made. `module` builds native plans.
-    `type_mapping` are options of the module `type_mapping`. If `partial`, updates omit columns that
-    they did not change; if `images`, before images are decoded, too. `width` is the number of
-    columns of the plan that the table lacks.
+    `type_mapping` are options of the module `type_mapping`. `partial` states that updates omit
+    columns that they did not change, and `images` that before images are decoded. `width` is the
+    number of columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -122,7 +123,7 @@ class TableMemory:
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether the plan, if any, can decode these messages into one batch.
+        """Return whether the plan can decode these messages into one batch; True without a plan.
 
         It cannot if its columns that the table lacks would have too many cells.
         """
@@ -147,8 +148,8 @@ def decode_if_uniform(
 ) -> ChangeBatch | None:
     """Decode messages with the current plan, or return None if any message does not match.
 
-    If there is no plan, it is made from a sample and cached. Raises UnsupportedError if a column
-    type has no Arrow type.
+    If there is no plan, it is made from a sample, and cached if all messages match. Raises
+    UnsupportedError if JSON values cannot be read as the type of a column.
     """
     try:
         if not memory.is_current(known, declared):
@@ -236,7 +237,7 @@ def decode_messages(
 ) -> tuple[list[ChangeBatch], Reasons]:
     """Return batches of the valid messages, and the rejection reasons of other messages by index.
 
-    Raises UnsupportedError if a column type has no Arrow type.
+    Raises UnsupportedError if JSON values cannot be read as the type of a column.
     """
     batch = decode_if_uniform(memory, messages, known, declared)
     if batch is not None:
@@ -345,7 +346,7 @@ class _Learning:
     def _plan(self) -> RowPlan:
         """Return a plan for the sampled and irregular messages that are valid.
 
-        Raises TooManyCellsError if it has too many columns.
+        Raises TooManyCellsError if it has too many columns, and the errors of `plan_of`.
         """
         sampled = (kinds for index, kinds in self._sampled.items() if index not in self._bad)
         irregular = (kinds for index, kinds in self._irregular.items() if index not in self._bad)
@@ -373,7 +374,7 @@ class _Learning:
         return batch, self._bad
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> ChangeBatch | None:
-        """Return a batch of the messages that are valid for a plan, or None if there are none.
+        """Return a batch of the messages that are valid for a plan, or None if no message is.
 
         The reasons of the other messages are added to `refused`. Messages in `_bad` are skipped.
         """
@@ -402,10 +403,10 @@ class _Learning:
 
 
 def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
-    """Parse one message for the kinds of its values, by column of the row images and the key.
+    """Return the kinds of the values in a message by column; columns are fields of rows and keys.
 
-    The before image is included if `images` is set or the message has no key. Raises RecordError if
-    the message is invalid.
+    The fields of the before image are included if `images` is set or the message has no key. Raises
+    RecordError if the message is invalid, or has too many columns or an empty column name.
     """
     document = "message value"
     try:
@@ -450,7 +451,7 @@ def check_name(name: str) -> None:
 
 
 def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Add the kinds of further messages, each counted `weight` times, to the counts by column."""
+    """Return the counts with the kinds of further messages added, each `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
         for name, kinds in cells.items():
@@ -463,8 +464,8 @@ def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) 
 def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
     """Build the row plan of a table from the counted kinds of its values.
 
-    Raises RecordError if a column name is invalid, and UnsupportedError if a type has no Arrow
-    type.
+    Raises RecordError if a column name is invalid, and UnsupportedError if JSON values cannot be
+    read as the type of a column.
     """
     if memory.value_columns is not None:
         columns = _schema_columns(memory, memory.value_columns)
@@ -562,8 +563,8 @@ def batch_bounds(
 ) -> Iterator[tuple[int, int]]:
     """Yield the bounds `[start, end)` of consecutive messages that fit into one batch.
 
-    `lacking_in` takes the index of a message, and returns those of its columns that the table
-    lacks.
+    `lacking_in` returns the columns of a message that the table lacks, given the index of the
+    message.
     """
     start, size = 0, 0
     names: set[str] = set()

@@ -34,9 +34,9 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """The column of a Protobuf field, and how its values become those of the column.
+    """The column of a Protobuf field, and the conversion of its values.
 
-    `convert` converts non-null values; it is None if they are used unchanged.
+    `convert` converts values that are not null; it is None if they are used unchanged.
     """
 
     column: WireColumn
@@ -56,8 +56,8 @@ class ProtoColumn:
 def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
     """Return the column of a field.
 
-    Scalars and well-known types, and lists and maps of them, become equivalent types. Other
-    messages become JSON text.
+    Scalars, enums (by name) and well-known types, and lists and maps of them, become equivalent
+    types. All other messages, and lists and maps of these, become JSON text.
     """
     inner = _simple(field.type_name, types)
     if inner is None:
@@ -74,7 +74,7 @@ def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
 
 
 def _simple(name: str, types: ProtoTypes) -> tuple[DataType, Convert | None] | None:
-    """Return the type and conversion of a value, or None for messages declared in the schema."""
+    """Return the type of a value and its conversion, or None if the value is another message."""
     if name in SCALARS:
         return _TYPES[name], Decimal if _TYPES[name] is _BIG else None
     if name in types.enums:

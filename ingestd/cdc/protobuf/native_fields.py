@@ -50,10 +50,10 @@ _WRAPPERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SimpleFields:
-    """The values of messages: arrays by field name, parallel to the messages.
+    """The values of simple fields: arrays by field name, parallel to the messages.
 
-    `irregular` are the indices of messages that must be decoded in Python. `residual` are messages
-    with the fields that are not simple, or None if there are no such fields.
+    `irregular` are the indices of messages that must be decoded in Python. `residual` has for each
+    message a message with the fields that are not simple, or is None if there are no such fields.
     """
 
     arrays: Mapping[str, Array]
@@ -86,7 +86,7 @@ class NativeFields:
     def read(self, messages: Sequence[bytes], skip: int) -> SimpleFields | None:
         """Read the simple fields of messages, skipping the first `skip` bytes of each.
 
-        Returns None if the messages must be read in Python.
+        Returns None if all messages must be read in Python.
         """
         result = None if self._reader is None else self._reader.read(messages, skip)
         if result is None:

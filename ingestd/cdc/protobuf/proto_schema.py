@@ -35,7 +35,7 @@ SCALARS = frozenset(
 
 
 class ProtobufSchemaError(ValueError):
-    """A schema is invalid, or uses an unsupported feature; the message states which."""
+    """A schema is invalid, or uses an unsupported feature; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,8 @@ class ProtoField:
 class ProtoTypes:
     """Types by full name: the fields of messages, and the names of enum values by number.
 
-    `comments` are those of messages.
     `tops` are the top-level messages of the main file in order, and `nested` the messages that are
-    declared in each message.
+    declared in each message. `comments` are those of messages.
     """
 
     messages: dict[str, list[ProtoField]] = field(default_factory=dict)
@@ -291,9 +290,9 @@ class _File:
 def _tokens(text: str, comments: dict[int, str]) -> Iterator[str]:
     """Yield the words, strings and punctuation characters of a file.
 
-    Adds to `comments` the comment before the token with index n as n, and the comment after the
-    first n tokens, on the same line as the last of them, as -n. Raises ProtobufSchemaError if a
-    token is invalid.
+    Comments are added to `comments`: a comment before the token with index n under the key n, and a
+    comment after it on the same line under the key -(n + 1). Raises ProtobufSchemaError if a token
+    is invalid.
     """
     count, same_line, leading = 0, False, list[str]()
     for match in _TOKEN.finditer(text):

@@ -103,10 +103,11 @@ class MessageReader:
     def read(
         self, message: str, data: bytes, at: int = 0, *, size: int | None = None
     ) -> dict[str, Any]:
-        """Return the values of a message by field name; absent fields are None or the default.
+        """Return the values of a message by field name.
 
-        The message starts at the offset `at` of `data`. Its cell budget is that of a message of
-        `size` bytes (None: of `data`). Raises WireError if the message is invalid, and
+        An absent field is None or the default of its type; an absent list or map is empty. The
+        message starts at the offset `at` of `data`. Its cell budget is that of a message of `size`
+        bytes (None: the size of `data`). Raises WireError if the message is invalid, and
         CellBudgetError if it exceeds its budget.
         """
         budget = CellBudget(len(data) if size is None else size)
@@ -134,7 +135,11 @@ class _Reading:
         depth: int,
         earlier: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the values of a message, merged into an `earlier` message of the same field."""
+        """Return the values of a message by field name.
+
+        If `earlier` has the values of an earlier message of the same field, they are updated and
+        returned. Raises the errors of `MessageReader.read`.
+        """
         if depth > _MAX_DEPTH:
             raise WireError("the message is nested too deeply")
         fields = self._fields_of(message)
@@ -274,7 +279,7 @@ def _text(raw: bytes) -> str:
 
 
 def _fields(data: bytes, at: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield the number, the wire type and the raw value of each field; None for a group.
+    """Yield the number, the wire type and the raw value of each field; a group has the value None.
 
     Raises WireError if the message is invalid.
     """
@@ -295,7 +300,11 @@ def _tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _after_group(data: bytes, at: int, number: int) -> int:
-    """Return the offset after the group that started before the offset `at`."""
+    """Return the offset after the group with the field number `number`.
+
+    The offset `at` is just after the tag that starts the group. Raises WireError if the group is
+    invalid.
+    """
     started = [number]
     while started:
         number, wire, at = _tag(data, at)
