@@ -23,7 +23,7 @@ _COLUMNS: Mapping[str, str] = {
     "files": "files",
     "lag": "lag_seconds",
 }
-"""The columns of the list with their names in the status."""
+"""The columns of the list, with the names of their fields in the status."""
 _SHOWN_BATCHES = 8
 
 
@@ -31,7 +31,8 @@ _SHOWN_BATCHES = 8
 class TablesView:
     """The state of the tables view of `ingestd watch`, as chosen by the user.
 
-    `sort` is the column of the order, `selected` the selected table; `is_open` shows its details.
+    `sort` is the column that tables are ordered by, `selected` the selected table or None, and
+    `is_open` whether its details are shown.
     """
 
     sort: str = "table"
@@ -57,7 +58,7 @@ def ordered(document: Document, view: TablesView) -> list[str]:
 
 
 def after_key(document: Document, view: TablesView, key: str) -> TablesView:
-    """Apply a key press to the view; a key without a meaning changes nothing."""
+    """Apply a key press to the view, and return the new view; an unknown key changes nothing."""
     names = ordered(document, view)
     if key == "escape":
         return replace(view, is_open=False)
@@ -74,7 +75,7 @@ def after_key(document: Document, view: TablesView, key: str) -> TablesView:
 
 
 def tables_list(document: Document, view: TablesView, rows: int) -> RenderableType:
-    """Return the list of the tables: at most `rows` of them, with the selected one."""
+    """Return a list of at most `rows` tables, including the selected one."""
     names = ordered(document, view)
     position = _position(names, view)
     first = min(max(0, position - rows + 1), max(0, len(names) - rows))
@@ -112,7 +113,7 @@ def table_detail(document: Document, name: str) -> RenderableType:
     for batch in [batch for batch in recent["batches"] if name in batch["snapshots"]][
         :_SHOWN_BATCHES
     ]:
-        total = f"{sum(batch['seconds'].values()):.1f}"
+        total = plain(batch["seconds"].get("total"))
         snapshot = plain(batch["snapshots"][name])
         batches.add_row(plain(batch["batch_id"]), time_text(batch["at"]), snapshot, total)
     changes = [

@@ -141,7 +141,8 @@ def daemon() -> Iterator[Mapping[str, str]]:
         TableCommit("shop.clicks", "committed", 12, 40, 0.1),
     )
     ends = {"shop": {"shop.public.orders": {0: 200, 1: 280}}}
-    status.batch_finished(BatchSummary("7", ends, commits, counts))
+    seconds = {"read": 0.9, "commit": 0.3, "total": 1.4}
+    status.batch_finished(BatchSummary("7", ends, commits, counts, seconds=seconds))
     status.failed(SourceError("source shop: broker-0:9092 did not respond"))
     with ScriptedServer([Reply(200, status.document())] * 10_000) as server:
         yield {DAEMON: server.uri}

@@ -112,6 +112,16 @@ def test_one_table_is_opened_and_left() -> None:
     assert not after_key(document, view, "escape").is_open
 
 
+def test_a_batch_has_its_total_duration() -> None:
+    document = many(1)
+    (name,) = document["tables"]
+    (batch,) = document["recent"]["batches"]
+    batch["snapshots"] = {name: 3}
+    batch["seconds"] = {"read": 1.5, "commit": 2.25, "total": 4.0}
+    text = text_of(document, TablesView(selected=name, is_open=True), 24)
+    assert re.search(r"^7 .* 3 +4\.0 *$", text, re.MULTILINE)
+
+
 def test_tables_from_before_a_restart_are_shown() -> None:
     status = Status("shop", "1.2.3", ["s"])
     schema = native_table("/w", [("id", "INT")], io=MemoryFileIO()).schema
