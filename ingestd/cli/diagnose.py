@@ -61,8 +61,8 @@ def diagnose(
     """Write an archive about a pipeline, without secrets, to send with a question.
 
     It has the effective configuration, the versions, facts about this machine, status and metrics
-    of the daemon if it responds, schema, newest snapshots and files of each table, and the end of a
-    log file. A part that cannot be read contains the reason instead.
+    of the daemon if it responds, schema, newest snapshots and files of at most 200 tables, and the
+    end of a log file. A part that cannot be read contains the reason instead.
 
     **Examples**
 
@@ -70,6 +70,8 @@ def diagnose(
 
     ingestd diagnose -c shop.yaml --url http://ingestd.data:8080 --log /var/log/ingestd.log
     """
+    if url is not None:
+        DaemonAddress(url)  # an invalid URL is reported before the archive is created
     path = output or Path(f"ingestd-diagnose-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar.gz")
     _write_archive(path, _parts(config, url, ca, log))
     if as_json:
@@ -102,16 +104,15 @@ def _parts(
     else:
         yield "configuration.txt", _configuration(loaded)
         yield "machine.json", _json(_machine(loaded))
-        daemon = _address(loaded, url, ca)
         for page in ("status", "metrics", "readyz"):
-            yield f"{page}.txt", _or_reason(partial(daemon.page, f"/{page}"))
+            yield f"{page}.txt", _or_reason(partial(_page, f"/{page}", loaded, url, ca))
         yield "tables.json", _or_reason(lambda: _json(_tables(loaded)))
     if log is not None:
         yield "log.txt", _or_reason(lambda: _last_lines(log))
 
 
 def _or_reason(read: Callable[[], str]) -> str:
-    """Return what was read, or why it cannot be read."""
+    """Return the result of `read`, or the reason why it failed."""
     try:
         return read()
     except (IngestdError, OSError) as error:
@@ -123,7 +124,8 @@ def _json(document: object) -> str:
 
 
 def _configuration(loaded: LoadedConfig) -> str:
-    lines = (f"{one.key} = {one.value}  # {one.origin}" for one in effective_settings(loaded))
+    settings = effective_settings(loaded)
+    lines = (f"{setting.key} = {setting.value}  # {setting.origin}" for setting in settings)
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +142,8 @@ def _version(library: str) -> str:
 
 
 def _machine(loaded: LoadedConfig) -> Mapping[str, object]:
-    scratch = loaded.config.spark.get("spark.local.dir", tempfile.gettempdir())
+    folders = loaded.config.spark.get("spark.local.dir", tempfile.gettempdir())
+    folders = os.environ.get("SPARK_LOCAL_DIRS", folders)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "python": platform.python_version(),
@@ -151,10 +154,22 @@ def _machine(loaded: LoadedConfig) -> Mapping[str, object]:
         "cpus_of_this_process": len(os.sched_getaffinity(0)),
         "memory_bytes": pages,
         "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
-        "scratch": {"folder": scratch, "free_bytes": shutil.disk_usage(scratch).free},
+        "scratch": {folder: _free_bytes(folder) for folder in folders.split(",")},
         "time": datetime.now(UTC),
         "variables": sorted(name for name in os.environ if name.startswith("INGESTD__")),
     }
+
+
+def _free_bytes(folder: str) -> int | str:
+    """Return the free bytes of a folder's disk, or why they are unknown."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        return str(error)
+
+
+def _page(path: str, loaded: LoadedConfig, url: str | None, ca: Path | None) -> str:
+    return _address(loaded, url, ca).page(path)
 
 
 def _address(loaded: LoadedConfig, url: str | None, ca: Path | None) -> DaemonAddress:
@@ -170,7 +185,7 @@ def _address(loaded: LoadedConfig, url: str | None, ca: Path | None) -> DaemonAd
 
 
 def _tables(loaded: LoadedConfig) -> Mapping[str, object]:
-    """Return the details of the tables of the pipeline's database, or why one has none."""
+    """Return the details of the tables of the pipeline's database, or why one cannot be read."""
     settings = pipeline_settings(loaded)
     catalog = open_catalog(settings)
     names = catalog.list_tables(settings.database)

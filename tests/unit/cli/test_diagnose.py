@@ -114,3 +114,22 @@ def test_what_cannot_be_read_says_why(config: Path, tmp_path: Path, capsys: Capt
     done = run_command(capsys, "diagnose", "-c", config, "-o", broken, "--json")
     assert json.loads(done.out) == {"archive": str(broken)}
     assert "sauces" in contents(broken)["configuration.txt"]
+
+
+def test_a_port_chosen_at_the_start_and_missing_scratch_folders_are_no_obstacle(
+    config: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    document = yaml.safe_load(config.read_text())
+    document["http"]["listen"] = "127.0.0.1:0"
+    document["spark"] = {"spark.local.dir": f"/nothing/a,{tmp_path}"}
+    config.write_text(yaml.safe_dump(document))
+    archive, refused = tmp_path / "x.tar.gz", tmp_path / "y.tar.gz"
+    done = run_command(capsys, "diagnose", "-c", config, "-o", archive)
+    assert done.code == 0, done.err
+    found = contents(archive)
+    assert found["status.txt"].startswith("cannot be read: 'http://127.0.0.1:0' is not the address")
+    scratch = json.loads(found["machine.json"])["scratch"]
+    assert "No such file" in scratch["/nothing/a"]
+    assert scratch[str(tmp_path)] > 0
+    done = run_command(capsys, "diagnose", "-c", config, "-o", refused, "--url", "ftp://h:1")
+    assert (done.code, refused.exists()) == (2, False)
