@@ -12,7 +12,12 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
-from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.branches import (
+    create_branch,
+    drop_branch,
+    fast_forward,
+    replaced_snapshots,
+)
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.wording import counted
 
@@ -130,12 +135,11 @@ def forward(
     ingestd branch fast-forward /lake shop.orders trial --dry-run
     """
     opened = open_table(warehouse, table)
-    on_branch(opened, name)
+    deleted = replaced_snapshots(opened, name)
     if not dry_run:
         what = f"{table}: its snapshots, schemas and tags will be replaced by branch '{name}'."
         confirm(f"{what} Writers must be stopped. Continue?", "--yes", given=yes)
-    deleted = [] if dry_run else fast_forward(opened, name)
-    if not dry_run:
+        deleted = fast_forward(opened, name)
         update_iceberg(open_table(warehouse, table), tags=True)
     text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} deleted."
     document = {"table": table, "branch": name, "snapshots_deleted": deleted}

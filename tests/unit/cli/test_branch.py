@@ -50,10 +50,24 @@ def test_a_branch_is_made_written_read_forwarded_and_deleted(
 def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, "branch", "create", warehouse, "db.t", "fix", "--dry-run")["dry_run"]
     assert shown(capsys, "branch", "list", warehouse, "db.t") == []
-    shown(capsys, "branch", "create", warehouse, "db.t", "fix")
+    shown(capsys, "branch", "create", warehouse, "db.t", "fix", "--latest")
     for command in ("delete", "fast-forward"):
         assert shown(capsys, "branch", command, warehouse, "db.t", "fix", "--dry-run")["dry_run"]
     assert len(shown(capsys, "branch", "list", warehouse, "db.t")) == 1
+
+
+def test_a_dry_run_of_fast_forward_has_the_result_of_the_real_one(
+    warehouse: Path, capsys: Capture
+) -> None:
+    shown(capsys, "branch", "create", warehouse, "db.t", "fix", "--latest")
+    put(open_native(warehouse), [{"id": 2}])
+    forward = ("branch", "fast-forward", warehouse, "db.t", "fix")
+    assert shown(capsys, *forward, "--dry-run")["snapshots_deleted"] == [1, 2]
+    assert rows(capsys, warehouse, "db.t") == [1, 2]
+    assert shown(capsys, *forward, "--yes")["snapshots_deleted"] == [1, 2]
+    shown(capsys, "branch", "create", warehouse, "db.t", "empty")
+    refused = run_command(capsys, *forward[:-1], "empty", "--dry-run")
+    assert (refused.code, "no snapshot to forward to" in refused.err) == (2, True)
 
 
 def test_a_branch_that_is_not_there_is_a_mistake(warehouse: Path, capsys: Capture) -> None:

@@ -72,7 +72,29 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 
     From that snapshot on, snapshots, schemas and tags of the table are replaced by those of the
     branch. Returns the ids of the replaced snapshots. No writer may run at the same time: its
-    commit would fail. Raises ConfigError if the branch does not exist or has no snapshot.
+    commit would fail. Raises the errors of `replaced_snapshots`.
+    """
+    gone = replaced_snapshots(table, name)
+    io, own, theirs = table.io, table.paths, on_branch(table, name).paths
+    ids = snapshot_ids(io, theirs)
+    first = ids[0]
+    first_schema = read_snapshot(io, theirs, first).schema_id
+    _cut(table, first, max(schema_ids(io, theirs)))
+    for schema_id in schema_ids(io, theirs):
+        if schema_id >= first_schema:
+            io.overwrite(own.schema(schema_id), io.read_bytes(theirs.schema(schema_id)))
+    for tag in tag_names(io, theirs):
+        io.overwrite(tag_path(own, tag), io.read_bytes(tag_path(theirs, tag)))
+    for snapshot_id in ids:
+        _copy(io, theirs.snapshot(snapshot_id), own.snapshot(snapshot_id))
+    write_hints(io, own, ids[-1])
+    return gone
+
+
+def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
+    """Return the ids of the snapshots of the table that `fast_forward` replaces.
+
+    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
@@ -81,20 +103,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     first = earliest_snapshot_id(source.io, source.paths)
     if first is None:
         raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
-    first_schema = read_snapshot(source.io, source.paths, first).schema_id
-    gone = [id_ for id_ in snapshot_ids(table.io, table.paths) if id_ >= first]
-    io, own, theirs = table.io, table.paths, source.paths
-    _cut(table, first, max(schema_ids(io, theirs)))
-    for schema_id in schema_ids(io, theirs):
-        if schema_id >= first_schema:
-            io.overwrite(own.schema(schema_id), io.read_bytes(theirs.schema(schema_id)))
-    for tag in tag_names(io, theirs):
-        io.overwrite(tag_path(own, tag), io.read_bytes(tag_path(theirs, tag)))
-    ids = snapshot_ids(io, theirs)
-    for snapshot_id in ids:
-        _copy(io, theirs.snapshot(snapshot_id), own.snapshot(snapshot_id))
-    write_hints(io, own, ids[-1])
-    return gone
+    return [id_ for id_ in snapshot_ids(table.io, table.paths) if id_ >= first]
 
 
 def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
