@@ -27,7 +27,7 @@ from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
-    """Where a table starts: the origin of the pipeline, the claims file, or the log ends."""
+    """The offsets at which a table starts: the pipeline's origin, the claims file, or log ends."""
 
     ORIGIN = "origin"
     CLAIMS = "claims"

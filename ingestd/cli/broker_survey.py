@@ -1,4 +1,4 @@
-"""Surveys the topics of a cluster for `ingestd init`: sampled messages and likely data formats."""
+"""Survey the topics of a cluster for `ingestd init`: sample messages and guess data formats."""
 
 import os
 from collections import defaultdict
@@ -48,7 +48,10 @@ def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_topics(properties: Mapping[str, str]) -> list[str]:
-    """Return the sorted topics of a cluster. Raises SourceError if it does not respond."""
+    """Return the sorted names of a cluster's topics.
+
+    Raises SourceError if the cluster does not respond, ConfigError for invalid properties.
+    """
     source = KafkaSource(_NAME, (), topic_pattern=".*", properties=properties)
     return sorted(topic_logs(source).end)
 
@@ -58,8 +61,8 @@ def sample_topics(
 ) -> BrokerSurvey:
     """Sample the oldest and newest messages of topics, and guess the data format of each topic.
 
-    Raises SourceError if the cluster or the schema registry does not respond, or a topic does not
-    exist, and UnsupportedError for messages of AWS Glue.
+    Raises SourceError if the cluster or the schema registry does not respond or a topic does not
+    exist, and UnsupportedError if messages use the AWS Glue Schema Registry.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
@@ -90,8 +93,8 @@ def proposed_sources(
 ) -> list[SourceProposal]:
     """Return a source for each data format; topics of unknown format join the largest source.
 
-    `data_format` overrides the guesses of all topics; `pattern` is used if all topics are of one
-    format.
+    `data_format` overrides the guesses of all topics. If there is only one source, it selects its
+    topics by `pattern`, or by a proposed one if that is None.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     unknown: list[str] = []
@@ -118,7 +121,8 @@ def proposed_sources(
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
     """Return the proposal with the tables that a dry run of its YAML `text` would create.
 
-    At most `records` records of each topic are read; paths are relative to `folder`.
+    At most `records` records of each topic are read; paths are relative to `folder`. Raises the
+    errors of `dry_run_of`.
     """
     tables = dry_run_of(text, folder, records)
     return replace(proposal, tables=tuple(tables))
@@ -127,8 +131,8 @@ def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Pr
 def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
     """Return previews of the tables that a configuration (YAML) would write, from a dry run.
 
-    At most `records` records of each topic are read; paths are relative to `folder`. Raises what
-    loading and reading raise.
+    At most `records` records of each topic are read; paths are relative to `folder`. Raises
+    ConfigError for an invalid configuration, and the errors of `dry_run_pipeline`.
     """
     loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
     return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).result)

@@ -28,7 +28,7 @@ _CHOICE: ContextVar[CatalogChoice | None] = ContextVar("catalog", default=None)
 
 
 def chosen_catalog() -> CatalogChoice:
-    """Return the catalog that the command line selects, by default a `filesystem` catalog."""
+    """Return the catalog that the command line selects, or the default: a `filesystem` catalog."""
     return _CHOICE.get() or CatalogChoice()
 
 

@@ -56,7 +56,7 @@ _OrderStrategy: TypeAlias = Annotated[
     ),
 ]
 Order = tuple[tuple[str, ...], str]
-"""Columns to sort by, and the strategy."""
+"""Columns to sort by, and the strategy: one of `STRATEGIES`."""
 
 
 def compact(

@@ -36,14 +36,18 @@ _RECORD = ("key", "value", "headers")
 class ReplayCluster:
     """The Kafka clusters to which dead letters are sent again.
 
-    `sources` has the Kafka settings by source; if it is empty, `bootstrap` is used for all.
+    `sources` maps sources to their Kafka settings. If `bootstrap` is set, these brokers are used
+    for all sources instead.
     """
 
     sources: Mapping[str, KafkaSource] = field(default_factory=dict)
     bootstrap: str | None = None
 
     def of(self, source: str) -> KafkaSource:
-        """Return the cluster of a source. Raises ConfigError for an unknown source."""
+        """Return the Kafka settings for a source.
+
+        Raises ConfigError if `bootstrap` is not set and the source is unknown.
+        """
         if self.bootstrap is not None:
             return KafkaSource(source, (), properties={"bootstrap.servers": self.bootstrap})
         if source not in self.sources:
@@ -58,8 +62,9 @@ class ReplayCluster:
 class Replayed:
     """The options of a replay of dead letters, and its counts.
 
-    `topics` counts the records sent by topic. `before` counts the dead letters that were left out
-    because they were replayed before, `empty` those without a record. `positions` are the original
+    `again` also sends dead letters that were replayed before, `dry_run` sends nothing. `topics`
+    counts the records sent by topic. `before` counts the dead letters that were left out because
+    they were replayed before, `empty` those without key and value. `positions` are the original
     coordinates of the records sent.
     """
 
@@ -86,9 +91,9 @@ class Replayed:
 
 
 def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
-    """Return the cluster of a configuration file, or of bootstrap servers.
+    """Return the clusters of a configuration file, or the one of bootstrap servers.
 
-    Raises ConfigError unless exactly one of them is given.
+    Raises ConfigError unless exactly one of them is given, and for an invalid file.
     """
     if (config is None) == (bootstrap is None):
         raise ConfigError("specify the cluster: --config FILE or --bootstrap HOST:PORT")
@@ -107,9 +112,10 @@ def replay_all(
 ) -> Replayed:
     """Send the records of the selected dead letters to Kafka and mark them, file by file.
 
-    Records are sent to the partition they came from, unless another topic is given. Returns
-    `replayed`, with its counts. Raises what producing and committing raise; dead letters that are
-    marked by then are not sent again by the next replay.
+    Records are sent to their original topic and partition, or to `to_topic`. Updates the counts of
+    `replayed` and returns it. Raises ConfigError for a source that `cluster` does not know, the
+    errors of `produce`, and those of a commit. The next replay leaves out the dead letters that
+    have been marked by then.
     """
     for dead_rows in dead_letters.rows(
         selection, (*COORDINATES, *dead_letters.existing_columns(_RECORD))

@@ -136,7 +136,7 @@ class DeadLetters:
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
     def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """Yield the selected dead letters in parts, with `columns` and `FILTER_COLUMNS`."""
+        """Yield the selected dead letters in parts, with `columns` and all of `FILTER_COLUMNS`."""
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
             return
@@ -148,10 +148,11 @@ class DeadLetters:
 def newest_dead_letters(
     opened: DeadLetters, selection: DeadLetterFilter, limit: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the newest `limit` selected dead letters without their bytes, and the number of all.
+    """Return the newest `limit` selected dead letters, and the number of all selected ones.
 
-    Those without a timestamp, which stand for lost records, are last. At most `limit` of them and
-    the rows of one part are in memory.
+    Each is a row by column name, without key and value; `replayed` is whether it was replayed. Dead
+    letters without a timestamp, which stand for lost records, are last. At most `limit` rows and
+    those of one part of the table are in memory.
     """
     newest: pa.Table | None = None
     total = 0

@@ -64,7 +64,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 @dataclass(slots=True)
 class Timings:
-    """Measurements of the demo: records, and the seconds to produce and to ingest them."""
+    """Measurements of the demo: number of records, and seconds to produce and to ingest them."""
 
     records: int = 0
     produced_seconds: float = 0.0
@@ -135,7 +135,7 @@ def prepared(folder: Path) -> Path:
 
 @contextmanager
 def live(console: Console) -> Iterator[Progress]:
-    """Yield a progress display that the console shows until the block ends."""
+    """Show a progress display on the console during the block, and yield it."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description:<24}"),
@@ -176,9 +176,9 @@ def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
 
 
 def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
-    """Run the daemon until it has caught up.
+    """Run the daemon until it has ingested all records that are in the topics.
 
-    Raises IngestdError, with the end of its log, if it fails.
+    Raises IngestdError, with the end of the daemon's log, if the daemon fails.
     """
     task = progress.add_task("starting the daemon", total=records)
     with Child(["run", "-c", str(config), "--until-latest"], root / "ingestd.log") as child:
@@ -194,7 +194,7 @@ def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
 
 
 def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
-    """Set the progress bar to the number of records that the tables cover by now."""
+    """Set the progress bar to the number of records that the tables cover now."""
     if not warehouse.exists():
         return
     count = records_in_tables(load_catalog("filesystem", str(warehouse)))
@@ -218,9 +218,9 @@ def records_in_tables(catalog: Catalog) -> int:
 def print_report(
     console: Console, root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> None:
-    """Print the report, with tables read back from the warehouse.
+    """Print the report, with the rows read from the warehouse.
 
-    Raises SystemExit with 1 if a row is wrong.
+    Raises SystemExit with code 1 if a row is not as expected from the workload.
     """
     expected = workload.expected()
     right = True
@@ -252,7 +252,7 @@ def print_report(
 def report_document(
     root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> dict[str, object]:
-    """Return the report as a document; `right` is whether all rows are as expected."""
+    """Return the report as a JSON document; its `right` is whether all rows are as expected."""
     expected = workload.expected()
     tables = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
     return {
@@ -280,7 +280,7 @@ def snapshots(table: FileStoreTable) -> list[Snapshot]:
 
 
 def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> Table:
-    """Return a printable table of the first rows, in these columns."""
+    """Return a printable table with the chosen columns of the first 5 rows."""
     drawn = _drawn(f"{title}: {counted(len(rows), 'row')}")
     for name in columns:
         drawn.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
@@ -324,7 +324,7 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Return a sentence on the ingest rate after the first batch; "" for a single batch."""
+    """Return the end of a sentence, on the ingest rate after the first batch; "" for one batch."""
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:

@@ -54,7 +54,7 @@ _GROUP = ("topic", "stage", "reason")
 _LISTED = ("topic", "partition", "offset", "time", "table", "stage", "reason", "message")
 _Form: TypeAlias = Annotated[
     str,
-    typer.Option("--format", help="Bytes as text, as hex, or auto: as what they are."),
+    typer.Option("--format", help="How bytes are shown: text, hex, or auto, by their content."),
 ]
 _Again: TypeAlias = Annotated[
     bool, typer.Option("--again", help="Include dead letters that were replayed before.")
@@ -331,9 +331,10 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
-    """Return a dead letter for printing: its time as ISO 8601, its bytes in a form.
+    """Return a dead letter for printing: its time as ISO 8601, its bytes as `form` requests.
 
-    `key_is` and `value_is` name the form of its key and value, as `shown_bytes` does.
+    `form` is auto, text or hex. `key_is` and `value_is` are the forms in which the key and the
+    value are shown.
     """
     document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
     document["headers"] = {
@@ -345,7 +346,7 @@ def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
 
 
 def _shown(content: bytes | None, form: str) -> tuple[str | None, str]:
-    """Return bytes as they are printed, and their form."""
+    """Return bytes as they are printed, and the form in which they are shown."""
     if content is None or form == "auto":
         shown = shown_bytes(content)
         framed = shown.form == "framed"

@@ -32,7 +32,7 @@ _MILLIS = 1000
 
 
 def group(name: str, about: str, *examples: str) -> typer.Typer:
-    """Return a group of commands whose help is `about` and `examples`, which are command lines."""
+    """Return a group of commands; its help is `about` and `examples`, which are command lines."""
     return typer.Typer(
         name=name,
         help="\n\n".join([about, "**Examples**", *examples]),
@@ -59,9 +59,9 @@ def table_now_ms(table: FileStoreTable) -> int:
 
 
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    """Return the snapshot with this id, or the newest for None.
+    """Return the snapshot with this id, or the newest snapshot if the id is None.
 
-    Raises ConfigError if it does not exist.
+    Raises ConfigError if the snapshot does not exist.
     """
     if snapshot_id is not None:
         return requested_snapshot(table.io, table.paths, snapshot_id)
@@ -72,7 +72,7 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
 
 
 def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
-    """Return a filter of the partitions that `--partition` names, or None for all partitions.
+    """Return a filter for the partitions that `--partition` names, or None for all partitions.
 
     Raises ConfigError for an invalid specification.
     """

@@ -19,16 +19,16 @@ _LOST = 1
 def import_paimon_cdc(
     command_line: Annotated[
         str,
-        typer.Argument(metavar="COMMAND", help="`flink run ...` in quotes, or - to read it."),
+        typer.Argument(metavar="COMMAND", help="`flink run ...` in quotes; - is standard input."),
     ],
     keep_secrets: Annotated[
-        bool, typer.Option("--keep-secrets", help="Repeat passwords; else they are references.")
+        bool, typer.Option("--keep-secrets", help="Print passwords instead of references to them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a configuration that does what a `kafka_sync_table` or `kafka_sync_database` job does.
 
-    The command line is read as a shell would read it. The result was checked by loading it;
+    The command line is read as a shell would read it. The result has been loaded to check it;
     comments name every argument that has no counterpart, and why. Exit code 1 if the pipeline would
     behave differently without one of these arguments: check them before it runs.
 

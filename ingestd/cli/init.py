@@ -65,7 +65,7 @@ SHOWN_TOPICS = 10
 
 @dataclass(frozen=True, slots=True)
 class _InitOptions:
-    """The command's options; a value that is None is asked for, guessed, or has a default."""
+    """The options of the command; for None, a value is asked for or guessed, or has a default."""
 
     bootstrap: str | None
     kafka: Sequence[str]
@@ -152,7 +152,7 @@ class _Cluster:
 
 
 def _cluster(options: _InitOptions) -> _Cluster:
-    """Return the cluster of the option, or of the first answer whose brokers respond."""
+    """Return the cluster of `--bootstrap`, or of the first answer whose brokers can be used."""
     if options.bootstrap is not None:
         return _topics_at(options, options.bootstrap)
     reached: list[_Cluster] = []
@@ -175,7 +175,7 @@ def _topics_at(options: _InitOptions, servers: str) -> _Cluster:
 
 
 def _reachable(warehouse: str) -> None:
-    """Raise ConfigError or StorageError if the store of a URI does not exist or not respond."""
+    """Raise ConfigError or StorageError if the store of a URI does not exist or respond."""
     if "://" in warehouse:
         file_io_for(warehouse).exists(warehouse)
 
@@ -211,7 +211,10 @@ def _survey(
 
 
 def _sampled(real: dict[str, str], topics: Sequence[str], url: str | None) -> BrokerSurvey:
-    """Sample the topics, with schemas of the registry at `url`; raises its errors."""
+    """Sample the topics, with schemas of the registry at `url`, or None.
+
+    Raises the errors of `sample_topics`.
+    """
     schemas = None
     if url is not None:
         schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
@@ -300,16 +303,16 @@ def _document(file: Path, proposal: Proposal) -> dict[str, object]:
 def chosen_topics(
     existing: Sequence[str], named: Sequence[str] | None, pattern: str | None
 ) -> tuple[list[str], str | None]:
-    """Return the topics to read, and the regular expression that selects them, if any.
+    """Return the topics to read, and the regular expression that selects them, or None.
 
-    Asks for the expression if neither topics nor a pattern is given. Raises ConfigError if no topic
-    exists or matches.
+    If neither topics nor a pattern is given, asks for the expression, or without a terminal takes
+    the default. Raises ConfigError if no topic exists or matches, and for an invalid expression.
     """
     if named:
         return sorted(named), None
     mine = own_topics(existing)
     if not mine:
-        raise ConfigError("the brokers have no topic yet: name future topics with --topic")
+        raise ConfigError("the brokers have no topic yet: create one, or name other brokers")
     common_pattern = proposed_pattern(mine)
     if pattern is None:
         print_on_terminal(f"Topics: {_some_of(mine)}")

@@ -1,4 +1,4 @@
-"""Messages for an interrupt (Ctrl-C): what state is left, and how to continue."""
+"""Messages for an interrupt (Ctrl-C): the state in which work is left, and how to continue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _ANYWHERE = (
 
 
 class InterruptedWorkError(KeyboardInterrupt):
-    """An interrupt with a message on the state that is left."""
+    """An interrupt with a message on the state in which the work is left."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -30,8 +30,8 @@ class InterruptedWorkError(KeyboardInterrupt):
 def interruptible(what: str, name: str, left: str) -> Iterator[None]:
     """Convert an interrupt (Ctrl-C) of the block to InterruptedWorkError.
 
-    The message names the work, `what`, and its object, `name`, and ends with `left`, which
-    describes the state that is left.
+    The message is "WHAT NAME has stopped. LEFT": `what` is the work, `name` its object, and `left`
+    a sentence on the state in which it is left.
     """
     try:
         yield

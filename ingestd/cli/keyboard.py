@@ -22,13 +22,13 @@ _READ_BYTES = 1024
 
 
 def parse_keys(text: str) -> Keys:
-    """Split what a terminal sent into key names; unknown escape sequences are left out."""
+    """Split input from a terminal into names of keys; leave out unknown escape sequences."""
     names = [_NAMES.get(sequence, sequence) for sequence in _KEY.findall(text)]
     return [name for name in names if not name.startswith("\x1b")]
 
 
 def read_keys(seconds: float) -> Keys:
-    """Wait up to `seconds` for a key press; return the keys pressed, or [] if there are none."""
+    """Wait up to `seconds` for a key press; return the keys pressed by then, or []."""
     readable, _, _ = select.select([sys.stdin], [], [], max(0.0, seconds))
     if not readable:
         return []

@@ -30,7 +30,7 @@ _DEBUG = "--debug"
 class CommandInfo(NamedTuple):
     """The module of a command, and its help in one line.
 
-    In the module, the function or the group has the name of the command with _ for -.
+    The function or group in the module has the name of the command, with underscores for hyphens.
     """
 
     module: str
@@ -96,7 +96,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
 
 
 class _LazyGroup(TyperGroup):
-    """A group of placeholders for commands; a command is loaded when it is called."""
+    """A group of placeholders, each of which is replaced by its command when that is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401  (typer keeps the types private)
         name, placeholder, rest = super().resolve_command(ctx, args)
@@ -162,7 +162,10 @@ def main() -> NoReturn:
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Errors are printed as one message."""
+    """Run one command line and return its exit code.
+
+    An IngestdError or OSError is printed as one message; other errors are raised.
+    """
     debug = _DEBUG in arguments
     configure_logging("DEBUG" if debug else "WARNING", "text")
     try:
@@ -186,7 +189,10 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _tell(error: BaseException, message: str, *, debug: bool) -> None:
-    """Print an error, with secrets masked and control characters escaped."""
+    """Print the message of an error, and with `debug` its stack trace before.
+
+    Secrets are masked and control characters escaped.
+    """
     if debug:
         say(redact("".join(traceback.format_exception(error))), err=True)
     text = "\n".join(printable(line) for line in redact(message).splitlines())

@@ -1,4 +1,4 @@
-"""Prints tables, and JSON for programs."""
+"""Print text and tables for people, and JSON for programs."""
 
 import json
 import re
@@ -48,9 +48,10 @@ def print_table(
 ) -> None:
     """Print columns of rows as a table, or the text `none` if there are no rows.
 
-    Numbers are aligned to the right. Nothing is truncated unless the output is a terminal; on a
-    narrow terminal texts are wrapped, in the first column only if they are long. With `titles` the
-    names of the columns are printed with spaces for _, without it unchanged.
+    The table is as wide as the terminal, or at most 400 characters elsewhere. If it does not fit,
+    texts are wrapped, in the first column only if they are long; numbers and short texts of the
+    first column are truncated. Numbers are aligned to the right. With `titles`, underscores in the
+    names of columns are printed as spaces.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
@@ -78,12 +79,12 @@ def print_table(
 
 
 def _title(name: str, *, narrow: bool) -> str:
-    """Return the words of a column's name, one per line if the column is `narrow`."""
+    """Replace underscores in the name of a column by spaces, or by line ends if it is `narrow`."""
     return name.replace("_", "\n" if narrow else " ")
 
 
 def _text_in(name: str, value: object) -> str:
-    """Format a cell of a column; ids have no thousands separators."""
+    """Format a cell of a column; integers that identify something have no thousands separators."""
     names = isinstance(value, int) and not isinstance(value, bool) and _NAMING.search(name)
     return str(value) if names else cell_text(value)
 

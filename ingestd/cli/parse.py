@@ -176,7 +176,7 @@ def _show(decoded: Sequence[Decoded], records: int, *, as_json: bool) -> None:
 
 
 def _document(table: DecodedTable) -> dict[str, object]:
-    """Return a decoded table as a JSON document; `source` has the parts of its name."""
+    """Return a decoded table as a JSON document, with the source's name as separate parts."""
     return {**asdict(table), "source": table.source._asdict()}
 
 
@@ -210,8 +210,10 @@ def _cell(row: DecodedRow, name: str) -> str:
 class MessageSelection:
     """The messages to read: a file, or records of a topic partition from an offset on.
 
-    A negative offset counts from the end. With a file, `topic` is only a name for decoders.
-    If `records` is None, one record of a topic is read, or all of a file.
+    A negative offset counts from the end; None is the oldest record. With a file, `topic` is only a
+    name for decoders. The file is one message if `whole`; otherwise each line is a message, with a
+    key before `key_separator`, if that is given. If `records` is None, one record of a topic is
+    read, or all of a file.
     """
 
     file: Path | None = None
@@ -225,7 +227,7 @@ class MessageSelection:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """Options that override the source of the messages, which a configuration may define."""
+    """Options that override those of the source in `config`, or define the source without it."""
 
     config: Path | None = None
     data_format: str | None = None
@@ -238,9 +240,9 @@ class MessageOptions:
 def source_settings(reading: MessageOptions, topic: str | None) -> SourceSettings:
     """Return the source of the configuration that reads the topic, overridden by the options.
 
-    Without a configuration, the source has only the options. Raises ConfigError if the data format
-    or a required schema registry is missing, or if not exactly one source of the configuration
-    reads the topic.
+    Without a configuration, the options define the source. Raises ConfigError if the data format or
+    a required schema registry is missing, if an option is invalid, or if not exactly one source of
+    the configuration reads the topic.
     """
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)
@@ -270,7 +272,8 @@ def read_messages(selection: MessageSelection, source: SourceSettings) -> list[R
     """Read the selected messages.
 
     Raises ConfigError if neither a file nor a topic with brokers is given, if the partition or the
-    offset does not exist, or if the lines of a file cannot be messages of the data format.
+    offset does not exist, or if the lines of a file cannot be messages of the data format; OSError
+    if the file cannot be read; and SourceError if the brokers do not respond.
     """
     if selection.file is not None:
         return [_read_file(selection, selection.file, source)]

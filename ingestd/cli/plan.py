@@ -41,9 +41,9 @@ def plan(
     are new, widened or unchanged; keys, partition keys, buckets and options; source tables that
     share a target; and records that would become dead letters, with their coordinates.
 
-    Nothing is written: no table, no schema, no offset. Exit code 5 if a table could not be created,
-    or if a topic would stop the pipeline or be set aside because its messages are of another data
-    format.
+    Nothing is written: no table, no schema, no offset. Exit code 5 if a table could not be created
+    or cannot take its rows, or if a topic would stop the pipeline or be set aside because its
+    messages are of another data format.
 
     **Examples**
 
@@ -110,7 +110,7 @@ def print_plan(planned: Planned) -> None:
 
 
 def _print_verdict(result: DryRun) -> None:
-    """Print whether the pipeline would run, and if not, every problem again in one line each."""
+    """Print whether the pipeline would run; if not, repeat every problem on a line of its own."""
     if result.passed:
         say("\nNothing was written. Nothing of the sample would stop the pipeline.")
         return

@@ -1,4 +1,4 @@
-"""Shows the progress of work on a table in one line of the terminal.
+"""Show the progress of work on a table in one line of the terminal.
 
 Progress is counted by the table's `FileIO`, so that operations need not report it.
 """
@@ -53,7 +53,7 @@ class FileCounts:
 
     @property
     def data_files(self) -> int:
-        """Return the number of distinct data files read, except for files written before."""
+        """Return the number of distinct data files read, without those that were written before."""
         return self._read_data_files
 
     def read_file(self, path: str) -> None:
@@ -173,7 +173,10 @@ Files = Callable[[FileStoreTable], int]
 def live_count(
     snapshot_id: int | None = None, partition_filter: PartitionFilter | None = None
 ) -> Files:
-    """Return a function that counts the live files of a snapshot (None: the newest)."""
+    """Return a function that counts the live files of a snapshot, in the selected partitions.
+
+    `snapshot_id` None is the newest snapshot, `partition_filter` None selects all partitions.
+    """
 
     def count(table: FileStoreTable) -> int:
         snapshot = (
@@ -193,8 +196,8 @@ def working(
     """Yield the table to work on, and show a progress line on standard error during the block.
 
     The line is shown on a terminal only; with `files` it has a bar. An interrupt (Ctrl-C) becomes
-    an InterruptedWorkError with the message `left` on the state of the table. After the block the
-    Iceberg metadata of the table is written, unless `left` is `UNCHANGED`.
+    an InterruptedWorkError whose message ends with `left`, on the state of the table. If the block
+    succeeds, the Iceberg metadata of the table is written, unless `left` is `UNCHANGED`.
     """
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
@@ -208,8 +211,8 @@ def line_of(
 ) -> Iterator[FileStoreTable]:
     """Yield a handle of the table whose file operations are counted in a line on the terminal.
 
-    The line is shown during the block; with `files` it has a bar. Without a terminal nothing is
-    counted.
+    The line is shown during the block; with `files` it has a bar. If standard error is not a
+    terminal, the table itself is yielded.
     """
     if not sys.stderr.isatty():
         yield table
@@ -239,7 +242,7 @@ def _counted(files: Files | None, table: FileStoreTable) -> int | None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show a line on the terminal that says what the command waits for, until the block ends."""
+    """Show on the terminal what the command waits for, until the block ends."""
     if not sys.stderr.isatty():
         yield
         return

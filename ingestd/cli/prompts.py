@@ -1,4 +1,4 @@
-"""Asks questions on a terminal; without one, uses defaults or names the missing option."""
+"""Ask questions on a terminal; without one, use defaults or name the missing option."""
 
 import sys
 from collections.abc import Callable
@@ -21,8 +21,9 @@ def is_terminal() -> bool:
 def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
     """Ask on the terminal until the answer is valid, and return it.
 
-    Without a terminal, return the default. Raises ConfigError if there is no default, the error of
-    `check` if the default cannot be used, KeyboardInterrupt at the end of the input.
+    Without a terminal, return the default. Then raises ConfigError, which names `option`, if there
+    is no default, and the error of `check` if the default cannot be used. Raises KeyboardInterrupt
+    at the end of the input.
     """
     if not is_terminal():
         if default is None:
@@ -40,7 +41,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 
 
 def confirm(what: str, option: str, *, given: bool) -> None:
-    """Ask whether to continue, unless the option that confirms it is `given`.
+    """Ask whether to continue, unless `given`: whether the confirming `option` is set.
 
     Raises ConfigError if the answer is no, or if there is no terminal.
     """
@@ -61,6 +62,6 @@ def _answer(what: str, default: str | None) -> str:
 
 
 def print_on_terminal(text: str) -> None:
-    """Print information for the next question, if there is a terminal."""
+    """Print a line of information before a question, if there is a terminal."""
     if is_terminal():
         say(printable(text))

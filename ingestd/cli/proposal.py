@@ -20,9 +20,9 @@ _OURS = re.compile(r"_.*|connect-(configs|offsets|status)")
 
 @dataclass(frozen=True, slots=True)
 class SourceProposal:
-    """A proposed source: topics of one data format, with the evidence for that format.
+    """A proposed source: topics of one data format, and the guess that the format is based on.
 
-    `pattern` is a regular expression that selects the topics, None if they are listed.
+    `pattern` is a regular expression that selects the topics; if it is None, they are listed.
     """
 
     name: str
@@ -36,7 +36,8 @@ class SourceProposal:
 class Proposal:
     """The contents of a proposed configuration.
 
-    `kafka` has client properties, in which references replace secrets.
+    `kafka` has client properties, with references instead of secrets. `registry` is the URL of the
+    schema registry, or None. `remarks` are comments at the top of the file.
     """
 
     pipeline: str
@@ -50,12 +51,15 @@ class Proposal:
 
 
 def own_topics(names: Sequence[str]) -> list[str]:
-    """Return the sorted topics of users, without internal ones of Kafka and its services."""
+    """Return the sorted names of topics, without internal ones of Kafka and its services."""
     return sorted(name for name in names if not _OURS.fullmatch(name))
 
 
 def proposed_pattern(topics: Sequence[str]) -> str | None:
-    """Return a regular expression for the common prefix of topics up to a dot, or None."""
+    """Return a regular expression for topics with a common prefix that ends with a dot.
+
+    Return None if there is no such prefix, or only one topic.
+    """
     if len(topics) < 2:
         return None
     first, last = min(topics).split("."), max(topics).split(".")
@@ -65,9 +69,9 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
 
 
 def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Replace secrets in properties by references; return the environment variables to set as well.
+    """Return properties with references instead of secrets, and the environment variables to set.
 
-    Properties that already contain a reference are not changed.
+    Values that already contain a reference are not changed.
     """
     kept, variables = dict(properties), []
     for name, value in properties.items():

@@ -38,7 +38,10 @@ _Last: TypeAlias = Annotated[
 ]
 Limit: TypeAlias = Annotated[
     int | None,
-    typer.Option(min=0, help=f"Most rows; a table for people stops at {rows_output.SHOWN_ROWS}."),
+    typer.Option(
+        min=0,
+        help=f"Maximum number of rows; default {rows_output.SHOWN_ROWS} of a table, else all.",
+    ),
 ]
 OutputFile: TypeAlias = Annotated[
     Path | None, typer.Option("--output", "-o", help="Output file; default standard output.")

@@ -38,8 +38,8 @@ _DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
 class Request:
     """The validated options of `ingestd read`.
 
-    Raises ConfigError if they contradict each other. `view` is the name of a view of the table's
-    own rows, None for the table itself.
+    `view` is the name of a view of the table's own rows, or None for the table itself. Raises
+    ConfigError if the options contradict each other.
     """
 
     where: str | None = None
@@ -82,9 +82,10 @@ class Request:
 
 
 def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> PrintedRows:
-    """Return the requested rows of a table or of a view of it.
+    """Return the requested rows of a table or of a view of it, which are read when iterated.
 
-    Raises ConfigError, UnsupportedError or FormatError if they cannot be read.
+    Raises ConfigError, UnsupportedError, StorageError or FormatError, now or during the iteration,
+    if they cannot be read.
     """
     if view not in _DATA_VIEWS:
         return _system_rows(table, view or "", request)
@@ -99,9 +100,9 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
 
 
 def looked_up_rows(table: FileStoreTable, keys: pa.Table, request: Request) -> PrintedRows:
-    """Return the rows of a table that have one of the given primary keys.
+    """Return the rows of a table that have one of the given primary keys, read when iterated.
 
-    Raises ConfigError, UnsupportedError or FormatError if they cannot be read.
+    `keys` has the columns of the primary key. Raises the errors of `requested_rows`.
     """
     reader = PointReader.of(table, _target(table, request), keys, request.names)
     return PrintedRows(reader.rows(), reader.fields(), in_order=False)

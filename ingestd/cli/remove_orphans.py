@@ -30,7 +30,7 @@ def remove_orphans(
     warehouse: Warehouse,
     table: TableName,
     older_than: Annotated[
-        str, typer.Option("--older-than", help="Only files last modified before this long ago.")
+        str, typer.Option("--older-than", help="Only files last modified longer ago than this.")
     ] = "1 d",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before daemons are stopped.")
@@ -40,10 +40,10 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    Files of Iceberg metadata that none of its readable documents names are deleted as well. Such
-    files are left by failed attempts, rollbacks and killed processes. Writers may continue: files
-    that are about to be committed must be younger than --older-than. Ages are measured by the clock
-    of the store, not of this machine.
+    Files that no readable document of the table's Iceberg metadata names are deleted as well.
+    Orphan files are left by failed attempts, rollbacks and killed processes. Writers may continue:
+    files that are about to be committed must be younger than --older-than. Ages are measured by the
+    clock of the store, not of this machine.
 
     Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
     warehouse. Stop all other writers of the table yourself.
@@ -91,10 +91,10 @@ def _print_result(
 
 
 def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
-    """Take over the lead of all pipelines of the warehouse, so that none commits deleted files.
+    """Take over the lead of all pipelines of the warehouse: no daemon then commits deleted files.
 
-    Asks for confirmation unless `yes`. Returns the leaderships. Raises ConfigError if it is not
-    confirmed.
+    Asks for confirmation unless `yes`, and raises ConfigError if the answer is no. Returns a
+    leadership for each pipeline.
     """
     names = pipelines(table.io, table.warehouse)
     daemons = f"the daemons of {', '.join(names)} are stopped" if names else "no daemon is known"

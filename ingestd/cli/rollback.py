@@ -116,7 +116,7 @@ def _check(table: str, plan: Rollback, *, force: bool, delete_tags: bool) -> Non
 
 
 def _reopened(table: FileStoreTable) -> list[str]:
-    """Ask the running daemons that write a table to open it again; return their processes."""
+    """Ask the running daemons that write a table to open it again; return their descriptions."""
     names = sorted(marked_pipelines(table))
     asked = [request_reopen(table.io, table.warehouse, name) for name in names]
     return [str(daemon) for daemon in asked if daemon is not None]
@@ -143,7 +143,8 @@ def _target(
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
     """Return the offsets at which pipelines resume, from the progress records of a snapshot.
 
-    `record` is the newest remaining snapshot with progress records; None returns [].
+    `record` is the newest remaining snapshot with progress records, or None, for which [] is
+    returned.
     """
     if record is None:
         return []

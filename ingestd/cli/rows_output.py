@@ -1,4 +1,4 @@
-"""Write rows in the formats of `ingestd read`, sorted in bounded memory."""
+"""Write rows in the formats of `ingestd read`; text is sorted in bounded memory."""
 
 import csv
 import heapq
@@ -33,9 +33,9 @@ RUN_CHARS = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PrintedRows:
-    """The result of a read command: rows in parts, and their columns.
+    """The result of a read command: rows in parts, which can be iterated once, and their columns.
 
-    `in_order` is whether the order of rows is significant; otherwise they are sorted for output.
+    `in_order` is whether the order of rows is significant; otherwise text output is sorted.
     """
 
     parts: Iterable[pa.Table]
@@ -59,9 +59,10 @@ def _slices(part: pa.Table) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The destination of printed rows: a file or standard output, and a maximum number of rows.
+    """The destination of printed rows: a file, or standard output for None.
 
-    `limit` None prints all rows. `clear` removes the progress line before rows are printed.
+    `limit` is the maximum number of rows; None is no limit, or `SHOWN_ROWS` for a table. `clear`
+    removes the progress line before rows are printed.
     """
 
     file: Path | None
@@ -75,14 +76,17 @@ def write_json_lines(rows: PrintedRows, out: Output) -> None:
 
 
 def write_csv(rows: PrintedRows, out: Output) -> None:
-    """Write CSV: a line of column names, then the values of the JSON lines; null is empty."""
+    """Write CSV: a line of column names, then the values of each JSON line; null is empty."""
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
     _write_lines(_csv_lines(itertools.chain([names], values)), out)
 
 
 def write_parquet(rows: PrintedRows, out: Output) -> None:
-    """Write a Parquet file. Raises ConfigError if the output is a terminal."""
+    """Write a Parquet file, with rows in the order in which they are read.
+
+    Raises ConfigError if the output is a terminal.
+    """
     if out.file is not None:
         with _whole(out.file) as path, path.open("wb") as file:
             _write_row_groups(rows, out.limit, pa.PythonFile(file, mode="w"))
@@ -145,7 +149,7 @@ def _write_lines(lines: Iterator[str], out: Output) -> None:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[Path]:
-    """Yield a path to write to, which replaces `file` at the end of the block.
+    """Yield the path of a temporary file, which replaces `file` at the end of the block.
 
     A pipe or a device is yielded itself. If the block raises, `file` is not changed.
     """
@@ -173,10 +177,10 @@ def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile)
 
 
 def sorted_lines(lines: Iterable[str], run_chars: int = RUN_CHARS) -> Iterator[str]:
-    """Yield lines, which have no line breaks, ordered by their UTF-16 code units.
+    """Yield lines, which must not contain line breaks, ordered by their UTF-16 code units.
 
-    Above `run_chars` characters, runs of lines are sorted in memory, written to temporary files and
-    merged.
+    If they have more than `run_chars` characters, runs of about this size are sorted in memory,
+    written to temporary files and merged.
     """
     runs: list[IO[bytes]] = []
     held: list[str] = []

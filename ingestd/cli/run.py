@@ -3,7 +3,7 @@
 import importlib
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -14,6 +14,11 @@ from ingestd.spark.startup.jvm import fork_prestarted, prestart
 _SERVICE = "ingestd.daemon.service"
 
 
+_TakeOver: TypeAlias = Annotated[
+    bool, typer.Option("--take-over", help="Replace a running daemon of the same pipeline.")
+]
+
+
 def run(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
     until_latest: Annotated[
@@ -22,17 +27,16 @@ def run(
             "--until-latest", help="Stop when the records present at the start are ingested."
         ),
     ] = False,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="Replace a running daemon of the same pipeline.")
-    ] = False,
+    take_over: _TakeOver = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Log as JSON, regardless of the configuration.")
     ] = False,
 ) -> None:
     """Run a pipeline until it is stopped.
 
-    SIGTERM and Ctrl-C end the batch in flight and then the daemon, with exit code 0; a second
-    signal ends the daemon at once, also without loss of data.
+    After SIGTERM or Ctrl-C the daemon finishes the batch in flight and ends with exit code 0; a
+    second signal ends it at once, also without loss of data. A running daemon of the same pipeline
+    is replaced if there is neither a terminal nor `--until-latest`, or with `--take-over`.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""Runs a pipeline dry over sampled records; nothing is written."""
+"""Dry-run a pipeline over sampled records, without writing anything."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
 
 
 class TopicLogs(NamedTuple):
-    """First and end offsets of the topics of one source."""
+    """The first and the end offsets of the topics of one source, by topic and partition."""
 
     begin: TopicOffsets
     end: TopicOffsets
@@ -51,8 +51,8 @@ class Planned(NamedTuple):
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     """Dry-run a pipeline over samples of its topics, at most `records` offsets of each.
 
-    Raises SourceError if a topic does not exist or brokers do not respond, and what opening the
-    tables raises.
+    Raises SourceError if a topic does not exist or brokers do not respond, and the errors of
+    opening tables.
     """
     logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
     registry = dry_run_registry(settings)
@@ -122,7 +122,10 @@ def topic_logs(source: KafkaSource) -> TopicLogs:
 
 
 def dry_run_registry(settings: PipelineSettings) -> TableRegistry:
-    """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
+    """Open the tables of a pipeline, in a catalog that keeps changes in memory.
+
+    Raises the errors of opening tables.
+    """
     options = settings.catalog_options
     real = open_catalog(settings)
     catalog = DryRunCatalog(real, parse_bool(CASE_SENSITIVE, options.get(CASE_SENSITIVE, "true")))
@@ -135,10 +138,10 @@ def dry_run_registry(settings: PipelineSettings) -> TableRegistry:
 def take_sample(
     logs: Mapping[str, TopicLogs], records: int, read: Callable[[OffsetRange], list[RecordChunk]]
 ) -> dict[OffsetRange, list[RecordChunk]]:
-    """Read a sample of each topic with `read`, at most `records` offsets, and return it by range.
+    """Read a sample of each topic with `read`, and return its records by offset range.
 
-    `logs` has the topics by source. Reading a small range is mostly waiting for the network, so
-    several ranges are read concurrently.
+    A sample has at most `records` offsets. `logs` has the topics by source. Ranges are read
+    concurrently, because reading a small range is mostly waiting for the network.
     """
     ranges = [
         sample_range
@@ -153,9 +156,9 @@ def take_sample(
 
 
 def _slots(settings: PipelineSettings) -> int:
-    """Return the setting `write-tasks`, or else the number of cores of a local Spark.
+    """Return the setting `write-tasks`, or if it is not set, the number of cores of a local Spark.
 
-    The cores of a Spark cluster are unknown here: those of this machine are returned.
+    The cores of a Spark cluster are not known here; the cores of this machine are returned instead.
     """
     local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
     cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))

@@ -41,9 +41,10 @@ SnapshotId: TypeAlias = Annotated[
 
 
 def open_catalog(warehouse: str) -> Catalog:
-    """Open the catalog of the command line. Raises ConfigError if the warehouse does not exist.
+    """Open the catalog that the command line selects.
 
-    `warehouse` is a path, or the name of a warehouse at the catalog server.
+    `warehouse` is a path, or the name of a warehouse at the catalog server. Raises ConfigError if
+    the path does not exist, and for invalid catalog options.
     """
     chosen = chosen_catalog()
     if chosen.metastore != "filesystem":
@@ -57,7 +58,7 @@ def open_catalog(warehouse: str) -> Catalog:
 def open_table(warehouse: str, name: str) -> FileStoreTable:
     """Open a table, or a branch of it (`db.table$branch_b`).
 
-    Raises ConfigError for a view, or, with the most similar name, if the table does not exist.
+    Raises ConfigError for a view, and if the table or the branch does not exist.
     """
     table, view = open_view(warehouse, name)
     if view is not None:
@@ -69,7 +70,7 @@ def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
     """Open a table or a branch of it; return it and the name of the requested view, or None.
 
     A view shows the rows of the table in another form, or is a system table, as in
-    `db.table$files`.
+    `db.table$files`. Raises ConfigError if the table or the branch does not exist.
     """
     table_name, branch, view = split_name(name)
     table = open_catalog(warehouse).get_table(Identifier.parse(table_name))

@@ -32,7 +32,8 @@ _PROBE_SECONDS = 10.0
 class Check(NamedTuple):
     """The result of one online check of `ingestd validate`.
 
-    `what` was checked, `result` is the outcome as text, and `code` the exit code (0 for success).
+    `what` is the checked object, `result` the outcome as text, and `code` the exit code (0 for
+    success).
     """
 
     what: str
@@ -113,7 +114,7 @@ def _print_settings(loaded: LoadedConfig, *, show_all: bool) -> None:
 
 
 def _print_findings(config: Path, checks: list[Check], warnings: list[str]) -> None:
-    """Print warnings and checks, and at the end whether the configuration passed them."""
+    """Print checks and warnings, and at the end whether the configuration passed all checks."""
     for check in checks:
         say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.result}")
     for warning in warnings:
@@ -147,7 +148,7 @@ def _ignored_options(loaded: LoadedConfig) -> Iterator[str]:
 
 
 def _online_checks(settings: PipelineSettings, warnings: list[str]) -> Iterator[Check]:
-    """Yield the checks of brokers, warehouse and tables, and add what they find to `warnings`."""
+    """Yield the results of checking brokers, warehouse and tables; add warnings to `warnings`."""
     sources = [
         _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
         for source in settings.sources.values()
@@ -173,7 +174,10 @@ def _pipeline_tables(
     *,
     reachable: bool,
 ) -> str:
-    """Open the tables as a start does, without writing; add their schemas to `schemas`."""
+    """Open the tables as at a start, without writing; return their number as text.
+
+    Adds their schemas to `schemas`, and if the brokers are `reachable`, warnings on the sources.
+    """
     registry = dry_run_registry(settings)
     registry.tables.pop(registry.dead_letters)
     schemas |= {name: managed.table.schema for name, managed in registry.tables.items()}
@@ -211,7 +215,7 @@ def _catalog(settings: PipelineSettings) -> str:
 
 
 def _table(settings: PipelineSettings, name: str, schemas: dict[str, TableSchema]) -> str:
-    """Check a configured table, and add the schema of an existing one to `schemas`."""
+    """Check a configured table, and return the outcome; add an existing schema to `schemas`."""
     catalog = open_catalog(settings)
     identifier = Identifier(settings.database, name)
     if not catalog.table_exists(identifier):

@@ -37,12 +37,16 @@ from ingestd.paimon.table.verify.verify_findings import Finding
 from ingestd.spark.batch import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
-"""Codes of findings after which the records of a log are not those that were read."""
+"""Codes of findings about logs that no longer contain the records that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The result of `ingestd verify --against-kafka`: findings, logs and recounts of tables."""
+    """The result of `ingestd verify --against-kafka`.
+
+    It consists of the findings, a row of offsets for each topic partition, and the recounts of
+    tables, if requested.
+    """
 
     findings: Sequence[Finding]
     logs: Sequence[Row]
@@ -69,11 +73,12 @@ class Compared:
 def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows: bool) -> Compared:
     """Compare the offsets that the tables of a pipeline cover with the logs; read-only.
 
-    With `rows` the logs are read again, decoded, and compared with the rows of the tables.
+    `table` None stands for all tables of the pipeline. With `rows` the logs are read again,
+    decoded, and compared with the rows of the tables.
 
-    Raises ConfigError for a table that the pipeline does not write, ProgressLostError for a table
-    without a progress record, SourceError if brokers do not respond, and what reading tables
-    raises.
+    Raises ConfigError for a table that the pipeline has not written, ProgressLostError for a table
+    without a progress record, SourceError if brokers do not respond, and the errors of reading
+    tables. With `rows`, also raises ConfigError if a log has lost or replaced records.
     """
     settings = pipeline_settings(load_config(config))
     has_path = settings.metastore != "rest"

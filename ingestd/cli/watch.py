@@ -55,8 +55,8 @@ CaFile: TypeAlias = Annotated[
 class DaemonAddress:
     """The URL of a daemon, and credentials for it.
 
-    `ca_file` holds CA certificates that are trusted in addition to the system's, `auth_file` the
-    bearer token, which is read for each request.
+    `ca_file` has the CA certificates that are trusted instead of the system's, `auth_file` the
+    bearer token, which is read for each request. Raises ConfigError for an invalid URL.
     """
 
     url: str
@@ -86,9 +86,9 @@ class DaemonAddress:
         return self._document(*self._get(_PATH))
 
     def page(self, path: str) -> str:
-        """Request another page, and return its text, also of an error response.
+        """Request a page, and return its text, even if the response is an error.
 
-        Raises what `status` raises.
+        Raises DaemonSilentError if the daemon does not respond, and ConfigError as `status` does.
         """
         return self._get(path)[1].decode(errors="replace")
 
@@ -150,7 +150,7 @@ def _has_port(split_url: SplitResult) -> bool:
 
 
 _Polls: TypeAlias = Iterator[tuple[Document, str | None]]
-"""The status at each poll and None, or the previous status and why the daemon did not respond."""
+"""For each poll, the status and None, or the previous status and the reason of the failure."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN_POINTS = 40
 _OTHER_LINES = 14
@@ -181,7 +181,7 @@ def watch(
 
     On a terminal the view is updated until q or Ctrl-C: s sorts the tables by the next column,
     arrows select one, Enter opens it. Elsewhere each request prints a line, with --json the whole
-    status as JSON. The first request must succeed; later ones are repeated if the daemon is silent.
+    status as JSON. If the first request fails, the command ends; later ones are then repeated.
 
     **Examples**
 
@@ -219,10 +219,11 @@ def _polls(
     count: int | None,
     pause: Callable[[float], bool] = _sleep,
 ) -> _Polls:
-    """Yield the status and None, or without a response the previous status and the reason.
+    """Request the status `count` times, and yield it and None after each request.
 
-    `pause` waits between two requests, and returns False to end. Raises DaemonSilentError if there
-    is no response to the first request.
+    If a request fails, yield the previous status and the reason. `count` None is without limit.
+    `pause` waits between two requests, and returns False to end. Raises DaemonSilentError if the
+    first request fails.
     """
     document = daemon.status()
     yield document, None
@@ -252,7 +253,7 @@ def _live(daemon: DaemonAddress, interval: float, count: int | None) -> None:
 
 
 class _Screen:
-    """The live view, and what the user has chosen with keys."""
+    """The live view: the status shown, and the state that the user changes with keys."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -261,13 +262,13 @@ class _Screen:
         self._note: str | None = None
 
     def show(self, document: Document, note: str | None) -> None:
-        """Show a status."""
+        """Show a status; `note` states why it is outdated, if it is."""
         self._document, self._note = document, note
         view = status_view(document, note, self._view, self._live.console.height)
         self._live.update(view, refresh=True)
 
     def wait_for_keys(self, seconds: float) -> bool:
-        """Follow the keys for some seconds; return False if the user quits."""
+        """Apply pressed keys to the view for `seconds`; return False if the user quits."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for key in read_keys(left):
@@ -304,7 +305,7 @@ def status_view(
 ) -> RenderableType:
     """Return the status as a view for a terminal of `height` lines.
 
-    `note` states why the status is outdated, if it is; `tables` is what the user has chosen.
+    `note` states why the status is outdated, if it is; `tables` is the state of the tables view.
     """
     state = str(document["state"])
     head = Text.assemble(
