@@ -19,8 +19,8 @@ CommitStatus = Literal["committed", "replayed", "empty"]
 class OpenedTable:
     """An existing table at the start of a run.
 
-    `snapshot_id` is its newest snapshot, committed at `committed_at` in seconds since 1970; both
-    are None if it has no snapshot.
+    `snapshot_id` is its newest snapshot, committed at `committed_at` in seconds since the epoch;
+    both are None if the table has no snapshot.
     """
 
     schema: TableSchema
@@ -53,10 +53,10 @@ class BatchSummary:
 
     `until` is the next offset to read in each topic partition. `counts` are the sums over all
     tasks, and `rejected` some of the rejected records, for the log. `seconds` maps phases,
-    including "total", to their duration. If `cut`, the batch reached its limits, so more records
-    may be available. `times` are the event times of its changes, and `topics` maps tables to the
-    (source, topic) pairs of their rows. `iceberg_failures` are tables whose Iceberg metadata
-    could not be written since the last batch.
+    including "total", to their duration in seconds. If `cut`, the batch reached its limits, so more
+    records may be available. `times` are the event times of its changes, and `topics` maps tables
+    to the (source, topic) pairs of their rows. `iceberg_failures` are the tables for which writing
+    Iceberg metadata has failed since the last batch.
     """
 
     batch_id: str
@@ -72,9 +72,10 @@ class BatchSummary:
 
 
 class BatchListener(Protocol):
-    """A receiver of the events of batches, called on the thread that runs them.
+    """A receiver of the events of a run and its batches.
 
-    Methods must be quick and must not raise.
+    `tables_opened` and `offsets_lost` are called while the pipeline starts, the other methods on
+    the thread that runs the batches. Methods must be quick and must not raise.
     """
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
@@ -90,7 +91,7 @@ class BatchListener(Protocol):
         ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """Handle the loss of at most `records` records, which the policy accepted at startup."""
+        """Handle the loss of at most `records` records of a topic, accepted at startup."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
@@ -98,9 +99,9 @@ class BatchListener(Protocol):
         ...
 
     def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
-        """Handle a partition that is not read from `unread.start` on, for the rest of the run.
+        """Handle a topic partition that is set aside for the rest of the run.
 
-        `message` states the reason.
+        Its records from offset `unread.start` on are not read; `message` states the reason.
         """
         ...
 

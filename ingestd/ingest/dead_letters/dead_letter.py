@@ -50,12 +50,18 @@ class DeadLetter:
 
 
 def dead_letter_schema(time_millis: int) -> TableSchema:
-    """Return the first schema of the dead-letter table: an append table without fixed buckets."""
+    """Return the first schema of the dead-letter table: an append table without fixed buckets.
+
+    `time_millis` is the creation time in milliseconds since the epoch.
+    """
     return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
 
 
 def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
-    """Return the schema changes that upgrade a dead-letter table of an older version."""
+    """Return the changes that add the columns which a dead-letter table of an older version lacks.
+
+    The result is empty if the table has all columns.
+    """
     return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
 
 
@@ -64,7 +70,8 @@ def dead_letter_rows(
 ) -> pa.Table:
     """Return rejected records of one topic partition as rows, ordered by offset.
 
-    Record headers are taken from `chunk`, if it has headers.
+    The rows have the columns of the dead-letter table, and the row kind and offset that rows of
+    blobs have. Record headers are taken from `chunk`, if it has headers.
     """
     ordered = sorted(dead_letters, key=lambda dead_letter: dead_letter.rejected.offset)
     records = [dead_letter.rejected for dead_letter in ordered]

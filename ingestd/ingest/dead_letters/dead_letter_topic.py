@@ -1,7 +1,8 @@
-"""Dead letters in a topic instead of a table: the original record, with the cause in headers.
+"""Send dead letters to a topic instead of a table: the original record, with the cause in headers.
 
-Tasks of the write stage send them before the batch is committed. A batch that runs again sends its
-dead letters again, so readers of the topic must deduplicate by source, topic, partition and offset.
+Tasks of the write stage send dead letters before the batch is committed. A batch that runs again
+sends its dead letters again, so readers of the topic must deduplicate them by source, topic,
+partition and offset.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,8 @@ _MILLIS = 1000
 def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
     """Send rows of the dead-letter table to the dead-letter topic; return their number.
 
-    Each message is sent to the Kafka cluster of its original record. Raises the errors of
+    `parts` must not be empty. Each message is sent to the Kafka cluster of its original record.
+    Raises ValueError if the context has no dead-letter topic, and the errors of
     `kafka.producer.produce`.
     """
     if context.dead_letter_topic is None:
@@ -39,7 +41,10 @@ def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
 
 
 def dead_letter_messages(rows: pa.Table) -> Iterator[Outgoing]:
-    """Yield rows of the dead-letter table as messages with the original key and value."""
+    """Yield rows of the dead-letter table as messages with the original key, value and headers.
+
+    Each other column that is not null becomes a further header, whose name starts with `PREFIX`.
+    """
     names = [name for name, _ in COLUMNS]
     metadata = [name for name in names if name not in _RECORD]
     for batch in rows.select(names).to_batches():
@@ -58,5 +63,5 @@ def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ..
 
 
 def _text(value: object) -> str:
-    """Return a header value as text. Times are in milliseconds since the epoch, as in Kafka."""
+    """Return a header value as text; a time is in milliseconds since the epoch, as in Kafka."""
     return str(round(value.timestamp() * _MILLIS)) if isinstance(value, datetime) else str(value)

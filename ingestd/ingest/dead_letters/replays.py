@@ -1,4 +1,4 @@
-"""The marks of replayed dead letters, in a small append table next to the dead-letter table.
+"""Marks of replayed dead letters, stored in a small append table beside the dead-letter table.
 
 A replay first sends a record, then marks it as replayed. After a crash in between, the record is
 sent again, so a replay is at least once.
@@ -57,7 +57,11 @@ class ReplayPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """The dead letters of one table that were replayed, by the positions of their records."""
+    """The dead letters of one table that were replayed, by the positions of their records.
+
+    `identifier` is the table with their marks, which need not exist. `positions` are the marks that
+    were read; `mark` does not add to them.
+    """
 
     catalog: Catalog
     identifier: Identifier
@@ -77,7 +81,8 @@ class Replays:
     def mark(self, positions: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
         """Mark dead letters as replayed to a topic; return their number.
 
-        Raises the errors of a commit.
+        Creates the table of marks if it does not exist. `now_ms` is the time of the replay in
+        milliseconds since the epoch. Raises the errors of the catalog and of a commit.
         """
         cells = [(*position, now_ms, to_topic) for position in positions]
         if not cells:
@@ -102,9 +107,9 @@ class Replays:
 
 
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
-    """Read which records of a dead-letter table were replayed; none if it has no replays table.
+    """Read which dead letters of a table were replayed; none if no table of marks exists.
 
-    Raises FormatError if the replays table is damaged.
+    Raises FormatError if the table of marks is damaged, and the errors of the catalog.
     """
     identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
     positions: set[ReplayPosition] = set()
@@ -118,7 +123,10 @@ def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
 
 
 def check_dead_letters(table: FileStoreTable) -> None:
-    """Raise ConfigError if a table is not a dead-letter table."""
+    """Raise ConfigError if a table lacks a column of a dead-letter table, except `headers`.
+
+    Dead-letter tables of older versions have no column `headers`.
+    """
     names = table.schema.field_names
     missing = [name for name, _ in COLUMNS if name not in names and name != "headers"]
     if missing:

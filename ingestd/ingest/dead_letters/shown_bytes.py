@@ -1,4 +1,4 @@
-"""Show keys, values and headers of records as what they are: text, JSON, framed or other bytes."""
+"""Convert keys, values and headers of records to text for display: JSON, other text, or hex."""
 
 import json
 import unicodedata
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 _FRAME_BYTES = 5
-"""The bytes of a registry's frame: zero, then the schema id."""
+"""The size in bytes of the frame of a schema registry: a zero byte, then the schema id."""
 _LAYOUT = "\n\r\t"
 
 BytesForm = Literal["null", "empty", "json", "text", "framed", "hex"]
@@ -16,9 +16,9 @@ BytesForm = Literal["null", "empty", "json", "text", "framed", "hex"]
 class ShownBytes:
     """Bytes of a record in readable form.
 
-    `form` is how they are shown, such as text, JSON or hex, and `content` the result, None for
-    null. With the form `framed`, `content` is hex of the bytes after the frame of a schema
-    registry, and `schema_id` the id in the frame.
+    `content` is the text in the form `form`, or None for null. With the form "framed", `content` is
+    hex of the bytes after the frame of a schema registry, and `schema_id` is the id in the frame;
+    with other forms, `schema_id` is None.
     """
 
     form: BytesForm
@@ -36,8 +36,9 @@ class ShownBytes:
 def shown_bytes(content: bytes | None) -> ShownBytes:
     """Convert bytes of a record to readable text, in the form that fits them.
 
-    Text is UTF-8 without control characters other than line ends and tabs. Zero and four more bytes
-    in front of other bytes are the frame of a schema registry.
+    UTF-8 without control characters, other than line ends and tabs, is shown as text, or as JSON if
+    it is a JSON object or array. Of other bytes, a zero byte and the four bytes after it are the
+    frame of a schema registry.
     """
     if content is None:
         return ShownBytes("null", None)

@@ -1,9 +1,9 @@
 """The order in which the rows of a table arrived, over all topic partitions.
 
-Rows of a topic partition are ordered by offset, and rows of several ones by their position in the
-source's log. Delete and insert of an update that changed the message key have the same position,
-and the delete precedes the insert: both are of one row if the key of the table is a part of the
-message key.
+Rows of one topic partition are ordered by offset, and rows of different topic partitions by their
+position in the source's log. The delete and the insert of an update that changed the message key
+have the same position, and the delete is ordered first, because both can change the same row: the
+key of the table may be only a part of the message key.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Indices]:
-    """Return, for each blob, the ranks of its rows in the order of the rows of all blobs."""
+    """Return the ranks of all rows by order of arrival: an array (rows,) for each blob.
+
+    Ranks count over the rows of all blobs, from 0 for the row that arrived first.
+    """
     origins = [blob.origin for blob in blobs]
     partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
     numbers = {partition: number for number, partition in enumerate(sorted(set(partitions)))}
@@ -48,17 +51,21 @@ def _positions(blob: RowBlob) -> Indices:
 
 
 def _reached(positions: Indices, owners: Indices) -> Indices:
-    """Return the largest source position up to each row in its topic partition.
+    """Return the largest source position up to each row in its topic partition; shape (rows,).
 
-    It never decreases, even if rows were sent twice, so sorting by it preserves the order of rows
-    in a topic partition.
+    `owners` are the numbers of the topic partitions, in ascending order. The result never decreases
+    within a topic partition, even if rows were sent twice, so sorting by it preserves the order of
+    the rows there.
     """
     borders = np.flatnonzero(np.diff(owners)) + 1
     return concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
 
 
 def _have_ties(reached: Indices, owners: Indices) -> bool:
-    """Return whether rows of several topic partitions have reached the same known position."""
+    """Return whether rows of different topic partitions have reached the same known position.
+
+    The rows must be sorted by the position that they have reached.
+    """
     ties = (reached[1:] == reached[:-1]) & (owners[1:] != owners[:-1]) & (reached[1:] >= 0)
     return bool(ties.any())
 
@@ -70,9 +77,10 @@ def _deletes(blob: RowBlob) -> Mask:
 
 
 def _after_deletes(deletes: Mask, reached: Indices, owners: Indices) -> Mask:
-    """Return a mask of the rows that are not among the first deletes of a partition at a position.
+    """Return a mask (rows,) of all rows except the deletes with which a position begins.
 
-    Sorting by it preserves the order of rows in a topic partition.
+    A position begins with the first row of a topic partition that has reached it. Sorting the rows
+    of a position by the mask preserves their order within each topic partition.
     """
     count = len(deletes)
     starts = np.ones(count, np.bool_)

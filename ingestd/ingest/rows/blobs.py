@@ -2,7 +2,7 @@
 
 A row blob is an Arrow IPC stream with its origin in the schema metadata. A report contains the
 findings of a decode task for the driver. If a write task receives an abort marker, the batch will
-run again after schema evolution, and the task writes nothing.
+run again after the driver has handled the findings, and the task writes nothing.
 """
 
 import json
@@ -55,7 +55,7 @@ class BlobOrigin:
 
 @dataclass(frozen=True, slots=True)
 class RowBlob:
-    """Decoded rows of one table, with the topic partition and offset from which they come."""
+    """Decoded rows of one table from one topic partition, with their origin."""
 
     origin: BlobOrigin
     rows: pa.Table
@@ -151,7 +151,8 @@ def encode_abort_marker() -> bytes:
 class Received:
     """The decoded blobs of a write task: rows by table, and the reports of decode tasks.
 
-    If `void`, a blob was an abort marker, and the task must write nothing.
+    If `void`, the task must write nothing: a blob was an abort marker, or a report has findings for
+    which the batch must run again.
     """
 
     rows: dict[str, list[RowBlob]]
@@ -162,7 +163,7 @@ class Received:
 def receive(blobs: Iterable[Blob]) -> Received:
     """Decode all blobs of a task.
 
-    The row blobs of a table are ordered by topic, partition and offset.
+    The row blobs of a table are ordered by topic, partition, source and first offset.
     """
     row_blobs: list[RowBlob] = []
     reports: list[Report] = []

@@ -2,12 +2,11 @@
 
 Rows that the target already covers are dropped, and column changes that its settings require are
 applied first. If a value does not fit the type in the table, only its record is rejected. If the
-schema has to add or widen columns, these are reported instead of rows. Messages may conflict with
-the configuration: a column has the name of a computed column or a name that is not valid in the
-target, or a type that a function does not accept. Such an error concerns all rows passed to this
-module; the caller finds the records that cause it. Updates and deletes of a table without a primary
-key are handled according to `keyless-table-mode`: they are rejected, dropped, or stored as rows
-with their kind.
+table has to add or widen columns, these are reported instead of rows. Messages may conflict with
+the configuration: a column has the name of a computed column, or a type that a function does not
+accept. Such an error is raised for all rows passed to this module; the caller finds the records
+that cause it. Updates and deletes of a table without a primary key are handled according to
+`keyless-table-mode`: they are rejected, dropped, or stored as rows with their kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,14 +70,14 @@ REASON = "invalid-column-name"
 
 @dataclass(frozen=True, slots=True)
 class ShapedRows:
-    """The rows of a change batch in the columns of their target, or the reason why there are none.
+    """The rows of a change batch in the columns of their target, or the columns that it lacks.
 
     `table` is the identifier of the target, or None if the batch has no route. `skipped` counts
     dropped rows by reason, and `rejected` are the rejected records. `batch` are the remaining rows
     in the columns of the source, or None if no row remains. `rows` are the rows of valid records,
     as in `Conformed`. If the target does not exist or lacks columns, `rows` is None, and
     `discovery` contains these columns. `unknown_keys` is as in `ShapedBatch`. If
-    `needs_before_images`, changes may have changed the primary key, which only before images show.
+    `needs_before_images`, updates may have changed the primary key, which only before images show.
     """
 
     table: str | None
@@ -153,9 +152,9 @@ def _wanted_rows(
 ) -> tuple[ChangeBatch, dict[str, int]]:
     """Return the rows of a batch that its target accepts, and counts of dropped rows by reason.
 
-    The rows have the current column names. Before images that the target does not need are dropped
-    without a count, unless they may show a change of the columns `key`. In mode "latest-only",
-    deletes are dropped and the other rows become inserts.
+    Columns that the source has renamed have their current names. Before images that the target does
+    not need are dropped without a count, unless they may show a change of the columns `key`. In
+    mode "latest-only", deletes and before images are dropped, and the other rows become inserts.
     """
     table, skipped = target.context, dict[str, int]()
     if table is not None:
@@ -213,7 +212,8 @@ def only_new(
 ) -> tuple[ChangeBatch, dict[str, int]]:
     """Drop rows that the table already covers, or that are older than its last truncate.
 
-    Returns the remaining rows, and the counts of dropped rows by reason.
+    Rows without a position count as newer. Returns the remaining rows, and the counts of dropped
+    rows by reason.
     """
     covered = target.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
@@ -235,10 +235,11 @@ def without_invalid(
     *,
     case_sensitive: bool = True,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Remove columns with invalid names; return the batch, and the rows that lose a value.
+    """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 
-    All rows fail if such a column is part of the message key, or if no other column remains. No row
-    fails if the policy ignores columns that are not allowed.
+    If such a column is part of the message key, or no other column remains, the batch is unchanged
+    and all its rows fail. Otherwise no row fails if the policy ignores columns that are not
+    allowed.
     """
     options = settings.options if target is None else target.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
@@ -261,7 +262,7 @@ def without_invalid(
 
 
 def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
-    """Return new columns with capital letters, which some catalogs reject, with the reason."""
+    """Return the new columns with capital letters, which some catalogs reject, and the problem."""
     known = () if target is None else target.table.schema.field_names
     problem = "has capitals, and warehouse.catalog.case-sensitive is false"
     return {name: problem for name in names if name != name.lower() and name not in known}
@@ -301,10 +302,9 @@ def _message(name: str, problem: str) -> str:
 def keyless_mode(
     settings: TableSettings, batch: ChangeBatch, target: TableContext | None
 ) -> KeylessTableMode | None:
-    """Return how the updates and deletes of a batch are handled, or None if the table has a key.
+    """Return how updates and deletes are handled, or None if the table has or will have a key.
 
-    With "audit", every change becomes a row; with "latest-only", deletes and before images are
-    dropped.
+    Returns None also if no mode is configured, which has the same effect as "reject".
     """
     if target is not None:
         keys: Sequence[str] = target.table.schema.primary_keys
@@ -331,9 +331,9 @@ class Conformed:
     """Rows of a batch in the columns of a table, or the columns that the table must get first.
 
     `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
-    if unknown; omitted if all are unknown), and masks of omitted values. It includes the rows of
-    `failures`. In tables without a key, only streamed rows have a position. `beyond` are the
-    columns to add or widen.
+    if unknown; the column is left out if all are unknown), and masks of omitted values. It includes
+    the rows of `failures`. In tables without a key, only streamed rows have a position. `beyond`
+    maps the columns to add or widen to the types in messages.
     """
 
     rows: pa.Table | None
@@ -360,7 +360,7 @@ def conform(
 
     `declared` are the configured column types, `policy` sets which schema changes are allowed, and
     `soft` how deletes are kept. If the result has neither rows nor columns, the table has to apply
-    declared changes of the policy first.
+    declared changes first. Raises UnsupportedError if a nested NOT NULL column has no value.
     """
     types = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, types, policy), policy, types)
@@ -399,7 +399,8 @@ def _beyond(
 ) -> dict[str, DataType]:
     """Return the columns that the table lacks, or whose type is too narrow for the values.
 
-    Omitted values fit no other type if values of the type are in a column of their own.
+    If the policy stores values that do not fit in a separate column, a column of which values are
+    omitted counts as too narrow, because the omitted values may not fit.
     """
     always = policy.mode not in (None, "evolve")
     apart = batch.unavailable if policy.on_refused == "new-column" else ()
@@ -411,7 +412,10 @@ def _beyond(
 
 
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Return the columns that the table lacks or must widen, given the types in messages."""
+    """Return the columns of messages that the table lacks, or whose values its type cannot hold.
+
+    `types` are the types in messages; the result has those of the returned columns.
+    """
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}
     for name, data_type in types.items():
@@ -424,8 +428,9 @@ def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[s
 def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always: bool) -> bool:
     """Return whether all values fit into the column of the table, although their type does not.
 
-    This is checked for strings, because most sources do not report lengths; for key columns, whose
-    type cannot change; and if `always`, because the types of the table may not change.
+    This is checked for VARCHAR columns, because most sources report no lengths; for key and
+    partition columns, whose type cannot change; and for all columns if `always`, because the types
+    of the table may not change.
     """
     if name not in schema.field_names:
         return False
@@ -458,7 +463,7 @@ def _refused_columns(
     policy: EvolutionPolicy,
     retracts: Mask,
 ) -> Iterator[Failure]:
-    """Yield a failure for the rows that have a value in a column that may not be added."""
+    """Yield, for each refused column that is not ignored, a failure of the rows with a value."""
     for name, why in refused.items():
         if name in schema.field_names or policy.on_refused == "ignore":
             continue
@@ -469,7 +474,7 @@ def _refused_columns(
 
 
 def _row_kinds(batch: ChangeBatch, columns: Mapping[str, Values], rules: MergeRules) -> Kinds:
-    """Return the row kinds, which are read from a column if `rowkind.field` is set."""
+    """Return the row kinds (n,), which are read from a column if `rowkind.field` is set."""
     if rules.rowkind_field is None:
         return batch.row_kind.astype(np.int8, copy=False)
     return kinds_of(columns[rules.rowkind_field])
@@ -520,7 +525,7 @@ class _Column:
     """The conversion of one column of a batch for its target, with the rows that fail."""
 
     def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, unused: Mask) -> None:
-        """Create a conversion; `unused` are the rows whose value is not used.
+        """Create a conversion; `unused` is a mask (n,) of the rows whose value is not used.
 
         These are retractions, unless the column is part of the key or orders rows.
         """
@@ -531,9 +536,10 @@ class _Column:
         self._unused = unused
 
     def values(self, refused: str | None) -> Values:
-        """Return the values in the type of the target; invalid values are null.
+        """Return the values in the type of the target, and record the rows that fail.
 
-        `refused` is the reason why the type in the table may not be widened, or None.
+        Values that do not fit are null, or a placeholder in a NOT NULL column. `refused` is the
+        reason why the type in the table may not be widened, or None.
         """
         name = self._target.name
         if name not in self._batch.types:

@@ -14,8 +14,9 @@ from ingestd.paimon.spec.data_types import DataField, RowKind
 class DecodedRow:
     """One row: the offset of its record, its row kind (+I, -U, +U, -D), and its values as JSON.
 
-    `position` is the position in the source's log, or None if unknown. `unavailable` are the
-    columns whose values the source omitted.
+    `position` is the position in the source's log, or None if unknown. `snapshot` is whether the
+    row is from a snapshot of the source. `unavailable` are the columns whose values the source
+    omitted.
     """
 
     offset: int
@@ -42,12 +43,12 @@ class DecodedTable:
 
 
 def decoded_tables(decoded: Decoded) -> list[DecodedTable]:
-    """Return the rows of each batch, in the order in which they were decoded."""
+    """Return one table for each change batch, in the order in which the batches were decoded."""
     return [_table(batch) for batch in decoded.batches]
 
 
 def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
-    """Return the offset and the cause of each rejected record, ordered by offset."""
+    """Return offset, stage, reason and message of each rejected record, ordered by offset."""
     return [
         {
             "offset": rejected_record.offset,

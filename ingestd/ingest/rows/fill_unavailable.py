@@ -2,11 +2,11 @@
 
 The value is taken from an earlier row with the same key in the batch, or else from the table. In
 tables with `sequence.field`, this field determines which rows are earlier, and the row in the table
-may be newer than some rows of the batch. If there is no earlier row, the value becomes null and is
+may be newer than some rows of the batch. If no earlier row exists, the value becomes null and is
 counted, because the placeholder must never be stored as a value. If the key itself changed,
 `ingest.key_changes` has already taken the value from the row of the old key. A kept delete
-(`kept_deletes`) omits all values. If there is no earlier row, it is written as a delete, or left
-out if the table takes no deletes.
+(`kept_deletes`) omits all values. If no earlier row exists, it is written as a delete, or dropped
+if the table takes no deletes.
 """
 
 from collections.abc import Callable
@@ -47,10 +47,10 @@ def fill_unavailable(
 ) -> tuple[pa.Table, int]:
     """Replace omitted values by older values; return the rows, and the number of values not found.
 
-    `rows` must be in order of arrival. The columns that mark omitted values are removed.
-    `partition_lookup` finds the partitions of keys that do not include the partition columns.
-    Raises UnsupportedError if the table is in postpone bucket mode, in which older values cannot be
-    looked up.
+    `rows` must be in order of arrival. The columns that mark omitted values are removed. Kept
+    deletes without an older row become deletes or are dropped. `partition_lookup` finds the
+    partitions of keys that do not include the partition columns. Raises UnsupportedError if values
+    have to be looked up in a table in postpone bucket mode, and the errors of `read_table`.
     """
     plain = rows.drop_columns(omission_marks(rows))
     groups = group_rows(plain, target.table.schema.primary_keys)
@@ -81,7 +81,7 @@ def fill_unavailable(
 
 
 def _as_deletes(rows: pa.Table, missing: Mask, rules: MergeRules) -> pa.Table:
-    """Make deletes of the rows in a mask, or drop them if the table takes or applies no deletes."""
+    """Turn the rows in a mask into deletes, or drop them if the table does not apply deletes."""
     if rules.ignore_delete or retraction_refusal(rules) is not None:
         return rows.filter(~missing)
     kinds = np.where(missing, np.int8(RowKind.DELETE), rows.column(KIND).to_numpy())
@@ -100,9 +100,10 @@ def _ages(rows: pa.Table, rules: MergeRules) -> Indices:
 
 
 def _has_column(rows: pa.Table, column: str, rules: MergeRules) -> Mask:
-    """Return a mask of the rows that are not null in the sequence of the column's group.
+    """Return a mask (rows,) of the rows that can change a column.
 
-    Others do not change the column, such as those of another source table. Shape (rows,).
+    If the column belongs to a sequence group, a row with NULL in all sequence fields of the group,
+    such as a row of another source table, does not change the column.
     """
     has_column = np.ones(rows.num_rows, np.bool_)
     for group in rules.groups:
@@ -117,8 +118,9 @@ def _origins(
 ) -> Indices:
     """Return the index of the row from which each row takes its value, or a marker; shape (rows,).
 
-    That row is the newest earlier row with the same key that has a value or is a delete. The
-    markers are _KEEP for a row that has its value, and _ASK_TABLE if there is no such earlier row.
+    That row is the newest earlier row with the same key that has a value or is a delete. The marker
+    is _KEEP for a row that has its value or needs none, such as a delete, and _ASK_TABLE if the
+    batch has no such earlier row.
     """
     count = len(kinds)
     order = pair_order(groups.codes, ages)
@@ -174,9 +176,10 @@ class _OldRows:
         self._at = indices_of(self._table_rows.select(keys), rows.select(keys))
 
     def valid(self, origin: Indices, kinds: npt.NDArray[np.int8]) -> Indices:
-        """Return `origin` with newer rows of the table, and no value from rows that were deleted.
+        """Return `origin`, corrected for newer rows in the table and for deletes in the batch.
 
-        `kinds` are the row kinds of the batch.
+        A value is taken from the table if the row there is newer than the origin, and is not known
+        if the origin is a delete. `kinds` are the row kinds of the batch.
         """
         origin = self._newer(origin)
         # After a delete, the row in the table is not a valid older value.
@@ -198,13 +201,13 @@ class _OldRows:
         return chosen
 
     def missing(self, origin: Indices) -> Mask:
-        """Return a mask of the rows without an older value in the batch or the table."""
+        """Return a mask (rows,) of the rows without an older value in the batch or the table."""
         absent = (origin == _ASK_TABLE) & (self._at < 0)
         missing: Mask = absent | (origin == _NOT_KNOWN)
         return missing
 
     def fill(self, name: str, origin: Indices) -> Values:
-        """Return the column with each value taken from its origin."""
+        """Return the column with each value taken from its origin, and null for missing values."""
         column = self._rows.column(name)
         count = len(column)
         source = np.where(origin >= 0, origin, np.arange(count))

@@ -28,9 +28,9 @@ from ingestd.paimon.spec.table_schema import TableSchema
 def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings) -> Values:
     """Return the time of each retraction, and NULL for other rows; shape (rows,).
 
-    Retractions are deletes, and rows before updates, which can become deletes of an old key. The
-    time is that of the change in its database if the message contains it, otherwise the timestamp
-    of the record, and NULL if the record has none.
+    Retractions are deletes and before images of updates, which can become deletes of an old key.
+    The time is that of the change in its database if the message contains it, otherwise the
+    timestamp of the record, and NULL if the record has none.
     """
     deletes = retractions(batch.row_kind)
     arrow_type: Values = to_arrow_type(DELETED_AT_TYPE)
@@ -49,7 +49,10 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
 
 
 def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:
-    """Yield a failure for the deletes of a table that may not add the column for their time."""
+    """Yield a failure of all deletes if the table lacks the column for their time.
+
+    The table would have added the column before if its settings allowed this.
+    """
     deletes = batch.row_kind == RowKind.DELETE
     if soft.column not in schema.field_names and bool(deletes.any()):
         message = (

@@ -1,4 +1,4 @@
-"""The columns that mark values which the source omitted, in the rows of a table."""
+"""Read the columns of rows that mark which values the source omitted."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def omission_marks(rows: pa.Table) -> list[str]:
-    """Return the names of the marker columns: masks of omitted values of a column."""
+    """Return the names of the columns that mark omitted values, including that of kept deletes."""
     return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
 
 
 def omitted_columns(rows: pa.Table) -> list[str]:
-    """Return the table columns of which some rows omit the value."""
+    """Return the table columns for which the rows have a column that marks omitted values."""
     marks = [name for name in omission_marks(rows) if name != KEPT_DELETE]
     return [name.removeprefix(UNAVAILABLE_PREFIX) for name in marks]
 
 
 def omitted(rows: pa.Table, column: str) -> Mask:
-    """Return a mask of the rows that lack the value of a column; shape (rows,)."""
+    """Return a mask of the rows whose value of a column the source omitted; shape (rows,)."""
     return _marked(rows, UNAVAILABLE_PREFIX + column)
 
 

@@ -23,10 +23,10 @@ class Failure:
 def judge_records(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> tuple[Mask, list[RejectedRecord]]:
-    """Reject the records of failed rows; return a mask (n,) of the other rows, and the rejections.
+    """Reject the records of failed rows; return a mask (n,) of other records' rows, and rejections.
 
-    `offsets` are the offsets of all rows. A record is rejected if any of its rows fails; the reason
-    is its first failure.
+    `offsets` (n,) are the offsets of all rows. A record is rejected if any of its rows fails; the
+    reason is its first failure.
     """
     rejected: dict[int, RejectedRecord] = {}
     for failure in failures:
@@ -54,7 +54,10 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecor
 def rejected_whole(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> list[RejectedRecord]:
-    """Reject all records if none is valid; otherwise return an empty list."""
+    """Return the rejections of all records if none is valid, else an empty list.
+
+    `offsets` (n,) are the offsets of all rows.
+    """
     good, rejected = judge_records(chunk, offsets, failures)
     return [] if bool(good.any()) else rejected
 

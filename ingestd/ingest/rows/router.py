@@ -1,7 +1,7 @@
 """Route source tables to target tables, and decide which source tables may share a target.
 
-A route depends only on names, so that all tasks find the same route, and the driver can determine
-which source tables share a target.
+A route depends only on names, so all tasks find the same route, and the driver can determine which
+source tables share a target.
 """
 
 import re
@@ -19,8 +19,9 @@ from ingestd.paimon.catalog.base import Identifier, check_case
 class Route:
     """The target table of a source table, and the columns that routing adds to its rows.
 
-    `table` is the identifier "database.table" of the target. `columns` maps STRING columns that the
-    route adds to their constant values; `key_columns` are the added columns in the key.
+    `table` is the identifier "database.table" of the target. `columns` maps the STRING columns that
+    the route adds to their constant values; `key_columns` are those that precede the columns of the
+    message key in the primary key.
     """
 
     table: str
@@ -30,7 +31,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteRejection:
-    """The reason why the records of a source table are rejected, with its code in dead letters."""
+    """Why the records of a source table are rejected: reason code and message of dead letters."""
 
     reason: str
     message: str
@@ -53,10 +54,11 @@ class Router:
         self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
-        """Return the target "database.table", or None if the source table is excluded.
+        """Return the target "database.table" of a source table, or None if it has no route.
 
-        Also returns None if the name of the target is invalid. Raises PolicyStopError if excluded
-        source tables stop the pipeline.
+        A source table has no route if it is not included, if the name of its target is invalid, or
+        if the routing is restricted to another target. Raises PolicyStopError if it is not included
+        and `unmatched` is "fail".
         """
         route = self.route_of(topic, source_table)
         return None if route is None else route.table
@@ -93,7 +95,7 @@ class Router:
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
         """Return the reason to reject records of a source table without a route.
 
-        Returns None if they are dropped, like the records of a table that is excluded by name.
+        Returns None if the records are dropped, like those of a table that is excluded by name.
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
@@ -146,7 +148,7 @@ class Router:
 def check_sharing(
     routing: RoutingConfig, table: str, source_tables: frozenset[QualifiedSourceTable]
 ) -> None:
-    """Raise SchemaConflictError if source tables share a target without permission."""
+    """Raise SchemaConflictError if source tables must not share the target `table`."""
     problem = sharing_problem(routing, table, source_tables)
     if problem is not None:
         raise SchemaConflictError(problem)
@@ -177,12 +179,13 @@ def admitted_source_tables(
     known: frozenset[QualifiedSourceTable],
     row_counts: Mapping[QualifiedSourceTable, int],
 ) -> frozenset[QualifiedSourceTable]:
-    """Return the source tables that a target accepts; `row_counts` maps them to row counts.
+    """Return the source tables that a target accepts, of those that have rows for it in a batch.
 
-    All are accepted if they may share the target. Otherwise a target accepts the source tables in
-    `known`, of which it has rows, and source tables that may share it with these. A target without
-    rows accepts the source tables that the configuration names, or else the one with the most rows,
-    or the first by name if there is a tie.
+    `row_counts` maps these to the numbers of their rows, and `known` are the source tables of the
+    rows in the target. All are accepted if they may share the target. Otherwise a target with rows
+    accepts the source tables in `known`, and those that may share it with them. A target without
+    rows accepts the source tables that the configuration names, or else the source table with the
+    most rows; if several have the most rows, the first by name.
     """
     everyone = frozenset(row_counts)
     if sharing_problem(routing, table, known | everyone) is None:
@@ -220,7 +223,10 @@ def _unnamed(
 
 
 def name_forms(source_table: SourceTable) -> tuple[str, ...]:
-    """Return the names `table`, `schema.table` and `database.schema.table` of a source table."""
+    """Return the names `table`, `schema.table` and `database.schema.table` of a source table.
+
+    A schema or database that is unknown is left out. The last name is the longest.
+    """
     forms = [source_table.table]
     for qualifier in (source_table.schema, source_table.database):
         if qualifier:

@@ -54,7 +54,8 @@ class RowShape:
     """How the columns of a source table are renamed, extended and selected for its target.
 
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
-    columns to their values, and `key` are the route columns that precede the message key. If
+    columns to their values, and `key` are the route columns that precede the message key in the
+    primary key. `computed` are the computed columns, each after those that it depends on. If
     `by_position`, rows must have a source position. `declared` are the columns with a configured
     type.
     """
@@ -76,8 +77,8 @@ class RowShape:
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
         """Return the types of the target's columns under their names in the source.
 
-        Columns from which a key column is computed are NOT NULL, too, because they are required to
-        find the row.
+        Columns from which a NOT NULL column is computed are NOT NULL, too, because the key of a row
+        may depend on them.
         """
         added = {*self.settings.added(), *self.added}
         own = {name: data_type for name, data_type in types.items() if name not in added}
@@ -94,11 +95,11 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True)
 class ShapedBatch:
-    """A batch with the columns of its target, and the rows that failed or were filtered out.
+    """A batch with the columns of its target, and the failures of its rows.
 
-    The rows of changes that do not pass the row filter are DELETE rows, or are left out if the
-    table has no primary key; `filtered` is their number. `unknown_keys` is the number of updates
-    without a before image that may have changed the primary key.
+    `filtered` is the number of rows that did not pass the row filter: they have become DELETE rows,
+    or were removed if the table has no primary key. `unknown_keys` is the number of updates without
+    a before image that may have changed the primary key.
     """
 
     batch: ChangeBatch
@@ -121,9 +122,10 @@ def apply_shape(
 ) -> ShapedBatch:
     """Apply a shape to a batch of a chunk; rows are filtered only if the table exists.
 
-    Raises SchemaConflictError if the source has a column with the name of an added column, a key
-    column is not selected, the row filter refers to a column that does not exist, or a function
-    does not accept a type.
+    Raises SchemaConflictError if the source has a column with the name of an added column, a column
+    of the message key is not selected, the row filter refers to a column that does not exist, or a
+    function does not accept a type. Raises UnsupportedError if `op_ts` is selected and messages do
+    not contain it.
     """
     work, now_ms = _Work(shape, renamed(batch, shape.aliases)), time.time_ns() // 1_000_000
     work.add_route()
@@ -200,9 +202,10 @@ class _Work:
             self._failures.append(Failure(unknown, "cast", "unknown-time", message))
 
     def _positions(self, data_format: str) -> Values:
-        """Return the source position of each row, and record rows that lack a required position.
+        """Return the source position of each row, or null if it is unknown; shape (rows,).
 
-        A snapshot row without a position gets null, which sorts first.
+        Rows that lack a required position are recorded as failures, except snapshot rows, for which
+        null is valid and sorts first.
         """
         batch = self._batch
         positions = ordering_positions(batch.position, batch.snapshot_row)
@@ -244,10 +247,10 @@ class _Work:
         return tuple(failures)
 
     def filter(self, where: RowFilter, table: FileStoreTable) -> tuple[int, Mask | None]:
-        """Apply the row filter of a table.
+        """Apply the row filter of a table; return the number of failing rows, and a mask (rows,).
 
-        Changes to rows that do not pass become DELETE rows if the table has a primary key;
-        otherwise the mask of the rows to leave out is returned. Also returns their number.
+        The mask contains the rows to drop. If the table has a primary key, it is None, and failing
+        rows become DELETE rows instead.
         """
         retracts = self._retracts
         if not bool(retracts.all()):
@@ -274,7 +277,10 @@ class _Work:
         return int(np.count_nonzero(failing)), None
 
     def _lacks(self, names: Sequence[str]) -> Mask:
-        """Return a mask of the rows that lack a value of these columns, as before images can."""
+        """Return a mask (rows,) of the rows in which one of these columns is null or omitted.
+
+        Before images may lack values in this way.
+        """
         lacking = np.zeros(self._rows, np.bool_)
         for name in names:
             if name not in self._values:
@@ -284,7 +290,7 @@ class _Work:
         return lacking
 
     def _delete(self, failing: Mask, table: FileStoreTable) -> None:
-        """Make deletes of rows, without the values that a delete does not need.
+        """Turn the rows in a mask into deletes, without the values that a delete does not need.
 
         Merge engines would merge these values into later rows, and files would contain them.
         """
@@ -303,9 +309,9 @@ class _Work:
         return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
 
     def _check_sources(self, where: RowFilter) -> None:
-        """Raise SchemaConflictError if the batch has no column of `where`, unless it is declared.
+        """Raise SchemaConflictError if the batch lacks a column of `where` that is not declared.
 
-        Such a column may have been renamed in the source: its rows must not become deletes.
+        The source may have renamed the column, so the rows must not become deletes.
         """
         known = {*self._types, *self._unavailable, *self._shape.declared}
         for name in where.sources:
@@ -372,10 +378,13 @@ def writes_before_images(table: FileStoreTable) -> bool:
 def without_before_images(
     shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str]
 ) -> ShapedBatch:
-    """Remove before images, or delete their rows if the update changed one of the columns `key`.
+    """Remove before images, except those of updates that changed one of the columns `key`.
 
-    Before images that the changelog of the table contains are kept. Updates without a before image
-    are counted if messages have a key but not these columns of it.
+    `key` are the primary key columns that the message key lacks. The kept before images become
+    DELETE rows, which remove the row of the old key, as do, unless `key` is empty, before images
+    that no row of the same record follows. If the changelog of the table contains before images,
+    all stay as they are. Unless `key` is empty or messages have no key, updates without a before
+    image are counted in `unknown_keys`.
     """
     batch = shaped.batch
     kinds, offsets = batch.row_kind, batch.offset

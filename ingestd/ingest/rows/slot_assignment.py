@@ -1,6 +1,7 @@
 """Choose the write task of each row: all rows of a bucket, or bucket assigner, get the same task.
 
-Rows are sent with their bucket or key hash, so that it is computed only once.
+Rows of tables with fixed or dynamic buckets are sent with their bucket or key hash, so that it is
+computed only once.
 """
 
 import zlib
@@ -31,10 +32,12 @@ def assign_slots(
 ) -> tuple[pa.Table, Slots]:
     """Assign each row to a slot (0 to slots - 1), the write task that gets it.
 
-    Returns the rows, with their bucket or key hash, and the slots (n,). Rows of an append table
-    without buckets stay in the task that decoded them, except rows with a source position: repeats
-    of a change must be in the same slot. All rows of a key in a partition get the same slot. If
-    keys can move between partitions, all rows of a key get the same slot.
+    Returns the rows and the slots (n,). The rows of a table with fixed buckets get a column with
+    their bucket, those of a table with dynamic buckets a column with their key hash, unless keys
+    can move between partitions. Rows of an append table without buckets are assigned to the slot of
+    the task that decoded them, `task_index`, except rows with a source position: repeats of a
+    change must be in the same slot. All rows of a key in a partition get the same slot. If keys can
+    move between partitions, all rows of a key get the same slot.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:
@@ -78,7 +81,10 @@ def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.in
 def assigners_of(
     target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """Return the number of the bucket assigner of each row; shape (rows,)."""
+    """Return the number of the bucket assigner of each row in a dynamic-bucket table.
+
+    `hashes` (rows,) are the key hashes; the result has the same shape.
+    """
     table, count = target.table, target.assigners
     if not table.schema.partition_keys:
         return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
@@ -91,7 +97,10 @@ def assigners_of(
 def partition_values(
     table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
 ) -> list[tuple[object, ...]]:
-    """Return the partition values of the picked rows, ready to be encoded as partition rows."""
+    """Return the partition values of the rows at the indices `picked`, one tuple for each row.
+
+    The tuples are empty if the table has no partition keys.
+    """
     keys = table.schema.partition_keys
     if not keys:
         return [()] * len(picked)

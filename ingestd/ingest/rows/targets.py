@@ -41,11 +41,12 @@ class Target:
     """The target table of a source table.
 
     `table` is its identifier. `context` is its state, or None if it does not exist. `shape` are the
-    column changes that its settings require, or None. `known` are the types of its columns, of
-    which only key columns are NOT NULL, and `declared` the configured types; both use the column
-    names of the source, and are None if there are no types. `rejection` is the reason why it
-    accepts no rows of the source table, or None. `key_conflict` is the reason why its key cannot
-    distinguish its sources, or None; if it is set, the pipeline must not write to the table.
+    column changes that its settings and its route require, or None. `known` are the types of its
+    columns, of which only key columns, and columns from which these are computed, are NOT NULL.
+    `declared` are the configured types. Both use the column names of the source, and are None if no
+    types are known or configured. `rejection` is the reason why the table accepts no rows of the
+    source table, or None. `key_conflict` is the reason why its key cannot distinguish its sources,
+    or None; if it is set, the pipeline must not write to the table.
     """
 
     table: str
@@ -61,7 +62,10 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """A cache of the targets of source tables in one task. Methods raise the errors of `Router`."""
+    """A cache of the targets of source tables in one task.
+
+    The first use of `router` or `of` raises ConfigError if the routing is invalid.
+    """
 
     _context: BatchContext
     _targets: dict[tuple[str, QualifiedSourceTable], Target | None] = field(default_factory=dict)
@@ -74,7 +78,8 @@ class Targets:
     def of(self, topic: str, source_table: QualifiedSourceTable) -> Target | None:
         """Return the target of a source table, or None if it has no route.
 
-        Raises ConfigError if computed columns depend on each other circularly.
+        Raises PolicyStopError like `Router.route_of`, ConfigError if computed columns depend on
+        each other circularly, and FormatError if the column history of the table is damaged.
         """
         key = (topic, source_table)
         if key not in self._targets:
@@ -122,7 +127,7 @@ def _target(
 
 @dataclass(frozen=True, eq=False)
 class TargetColumns(Mapping[SourceTable, ColumnTypes]):
-    """Column types of target tables by source table, which decoders look up for one topic.
+    """The column types of target tables, which decoders look up by source table, for one topic.
 
     If `only_declared`, these are the configured types, else the types in existing tables.
     """
@@ -143,7 +148,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
         return types
 
     def __iter__(self) -> Iterator[SourceTable]:
-        """Yield the source tables with known types of which tables of the context have rows."""
+        """Return an iterator over the source tables that have types here and rows in a table."""
         known = {
             source_table.unqualified
             for table in self._context.tables.values()
@@ -158,7 +163,8 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
 def table_columns(target: TableContext) -> ColumnTypes:
     """Return the types of a table's columns, under their current and their former names.
 
-    Only primary key columns are NOT NULL.
+    Only primary key columns are NOT NULL. Raises FormatError if the column history of the table is
+    damaged.
     """
     schema = target.table.schema
     types = {
@@ -173,7 +179,7 @@ def table_columns(target: TableContext) -> ColumnTypes:
 
 
 def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """Build the column changes for the rows of a route; None if no column changes.
+    """Build the column changes for the rows of a route, or return None if no column changes.
 
     Raises ConfigError if computed columns depend on each other circularly.
     """
@@ -199,7 +205,7 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
 def _key_conflict(shape: RowShape, target: TableContext) -> str | None:
     """Return why the key of a table does not distinguish its sources, or None if it does.
 
-    It does not distinguish them if it lacks a column that the route adds to the key.
+    The key does not distinguish them if it lacks a column that the route adds to the key.
     """
     keys = target.table.schema.primary_keys
     missing = [name for name in shape.key if name not in keys]
@@ -218,8 +224,9 @@ def _rejection(
 ) -> SourceRejection | None:
     """Return why a table accepts no rows of a source table, or None if it accepts them.
 
-    Since the name of the source table is from a message, only its records are rejected if the
-    target belongs to another source table, is the dead-letter table, or cannot be created.
+    A table accepts no rows if it is the dead-letter table, belongs to another source table, or
+    cannot be created. The pipeline does not stop in these cases, because the name of the source
+    table is taken from a message.
     """
     if table == context.dead_letters:
         problem = (
@@ -268,7 +275,10 @@ def _soft_delete_rejection(target: TableContext, shape: RowShape | None) -> Sour
 def rejected_unrouted(
     router: Router, chunk: RecordChunk, batch: ChangeBatch
 ) -> list[RejectedRecord]:
-    """Reject the records of a batch without a route; empty if the configuration drops them."""
+    """Return the rejections of all records of a batch that has no route.
+
+    The result is empty if the configuration drops such records.
+    """
     complaint = router.complaint(chunk.topic, batch.source)
     if complaint is None:
         return []
@@ -278,6 +288,6 @@ def rejected_unrouted(
 def rejected_all(
     chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
 ) -> list[RejectedRecord]:
-    """Reject all records of a batch for the same reason."""
+    """Return the rejections of all records of a batch, which have the same reason."""
     failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
     return judge_records(chunk, batch.offset, [failure])[1]
