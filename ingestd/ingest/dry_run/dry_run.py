@@ -43,15 +43,15 @@ Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 class DryRun:
     """The results of a dry run; tables are named by identifier, topics as (source, topic).
 
-    `before` are the schemas of existing tables, and `after` the schemas that all tables would have.
-    `rows` counts rows that would be written, by (table, row kind). `source_tables` and `topics` map
-    tables to the source tables and topics of their rows. `table_problems` maps tables to the reason
-    why their rows cannot be written, `topic_problems` maps topics to the reason why they would stop
-    the pipeline, and `set_aside` maps topics to the reason why they would no longer be read.
-    `excluded` counts rows of source tables that routing excludes. `text_keys` maps the (table,
-    column) of existing primary keys of text to the type of the source, if it is not text.
-    `filters` maps tables to the condition on their rows, and `kept_deletes` to the column with the
-    time of deletes, if they have one.
+    `before` are the schemas of existing tables, and `after` the schemas that tables with rows in
+    the sample would have. `rows` counts rows that would be written, by (table, row kind).
+    `source_tables` and `topics` map tables to the source tables and topics of their rows.
+    `table_problems` maps tables to the reason why their rows cannot be written, `topic_problems`
+    maps topics to the reason why they would stop the pipeline, and `set_aside` maps topics to the
+    reason why they would no longer be read. `excluded` counts rows of source tables that routing
+    excludes. `text_keys` maps (table, column) to the type of the source, for text columns of
+    existing primary keys whose source type is not text. `filters` maps tables to the condition on
+    their rows, and `kept_deletes` maps them to the column with the time of deletes.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class DryRun:
 
     @property
     def passed(self) -> bool:
-        """Whether the pipeline would run without errors."""
+        """Whether no problem was found, and no topic would be set aside."""
         return not (self.table_problems or self.topic_problems or self.set_aside)
 
 
@@ -87,7 +87,9 @@ def run_dry(
     """Run a batch over the sample up to the point where files would be written.
 
     `registry` must be open and use a `DryRunCatalog`, which does not apply changes to the
-    warehouse. Raises RetryableError if the schema registry or the warehouse does not respond.
+    warehouse. `slots` is the number of write tasks, `now_ms` returns the time in milliseconds since
+    the epoch. Problems of tables and topics are recorded in the result. Raises RetryableError if
+    the schema registry or the warehouse does not respond.
     """
     dry_run = DryRun(
         before={name: managed.table.schema for name, managed in registry.tables.items()}
@@ -184,7 +186,7 @@ class _Run:
     def _decode(self, context: BatchContext, offset_range: OffsetRange) -> Iterator[Report]:
         """Decode one offset range, count its rows, and yield its reports.
 
-        If its topic would stop the pipeline, the problem is recorded instead.
+        If its topic would stop the pipeline, records the problem and yields nothing.
         """
         topic = (offset_range.source, offset_range.topic)
         if topic in self._dry_run.topic_problems:
@@ -289,9 +291,10 @@ def _only(report: Report, table: str) -> Report:
 
 
 def _note_sources(dry_run: DryRun, context: BatchContext, sample: Sample) -> None:
-    """Count excluded rows by source table, and note values that become text in a primary key.
+    """Count excluded rows by source table, and record types that become text in a primary key.
 
-    Tasks count only the total of excluded rows, and decode values in the types of existing columns.
+    The sample is decoded again for this: tasks count only the total of excluded rows, and decode
+    values in the types of existing columns.
     """
     targets = Targets(context)
     for offset_range, chunks in sample.items():
@@ -311,7 +314,11 @@ def _note_sources(dry_run: DryRun, context: BatchContext, sample: Sample) -> Non
 
 
 def _becoming_text(known: ColumnTypes, decoded: ColumnTypes) -> Iterator[tuple[str, DataType]]:
-    """Yield the columns of a primary key of text, the only NOT NULL ones, with other values."""
+    """Yield the text columns of a primary key whose values in messages have another type.
+
+    Each column is yielded with this type. `known` are the types in the table, of which only those
+    of key columns are NOT NULL.
+    """
     for name, data_type in known.items():
         is_text = data_type.root in CHARACTER_ROOTS and not data_type.nullable
         if is_text and name in decoded and decoded[name].root not in CHARACTER_ROOTS:

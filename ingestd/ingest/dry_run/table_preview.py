@@ -38,10 +38,12 @@ class ColumnPreview:
 class TablePreview:
     """A target table as the sample would create or change it.
 
-    `problem` is the reason why that is impossible, or None; if it is set, the other fields describe
-    the existing table, if there is one. `filtered` is the number of rows that do not pass the row
-    filter `where`; with a primary key, `rows` counts them as deletes. `deleted_at` is the column
-    with the time of deletes if they are kept as updates, which `rows` counts.
+    `problem` is the reason why the table cannot be created or changed, or None; if it is set, the
+    other fields describe the existing table, and are empty if no table exists. `rows` are the
+    numbers of rows by row kind. `dropped` are the columns that would be dropped. `filtered` is the
+    number of rows that do not pass the row filter `where`; with a primary key, `rows` counts them
+    as deletes. If deletes are kept as updates, `deleted_at` is the column with their time, and
+    `rows` counts them as updates.
     """
 
     table: str
@@ -62,7 +64,7 @@ class TablePreview:
 
 
 def table_previews(dry_run: DryRun) -> list[TablePreview]:
-    """Return previews of all tables that records of the sample are routed to, sorted by name."""
+    """Return previews of all tables to which records of the sample are routed, sorted by name."""
     return [_preview(dry_run, table) for table in sorted(dry_run.source_tables)]
 
 
@@ -114,9 +116,9 @@ def _columns(before: TableSchema | None, after: TableSchema) -> Iterator[ColumnP
 
 
 def _buckets(schema: TableSchema) -> str:
-    """Return the bucket mode, or why the options are invalid.
+    """Return the bucket mode as text, or why the options are invalid.
 
-    A fixed bucket mode includes the number of buckets and the bucket keys.
+    For fixed buckets, the text includes the number of buckets and the bucket keys.
     """
     try:
         mode = bucket_mode(schema)

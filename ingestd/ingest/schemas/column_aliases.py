@@ -44,10 +44,9 @@ def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
 def _marks(
     batch: ChangeBatch, new_names: Mapping[str, str], values: Mapping[str, Values]
 ) -> dict[str, Mask]:
-    """Return a mask of unavailable values for each column, under the new names.
+    """Return, by new column name, masks (n,) of the rows whose value the source omitted.
 
-    A row with a value under one name may be marked as unavailable under the other name; such a mark
-    is removed.
+    A row with a value under one name may be marked under the other name; such a mark is removed.
     """
     marks: dict[str, Mask] = {}
     for name, left_out in batch.unavailable.items():

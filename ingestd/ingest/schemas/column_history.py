@@ -47,7 +47,8 @@ class StatementOrigin:
 class ProvenChange:
     """A column rename, or drop (`new` is ""), by a DDL statement at a position in the source's log.
 
-    The position is 0 if unknown. Changes sort by age, the oldest first.
+    The position is 0 if unknown. `stated` is the record of the statement, or None if the change was
+    derived from a schema. Changes sort by age, the oldest first.
     """
 
     position: int
@@ -119,10 +120,9 @@ def followed_until(column_history: Ledger) -> int:
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
     """Return the column types after the renames and drops of a column history are applied.
 
-    Dropped columns are removed. If a column occurs under its old and its new name, its type holds
-    the values of both.
-
-    Raises SchemaConflictError if no such type exists.
+    Dropped columns are removed. If a column has a type under its old and under its new name, the
+    result is a type that holds the values of both. Raises SchemaConflictError if no such type
+    exists.
     """
     current = dict(types)
     for change in sorted(column_history):
@@ -145,7 +145,7 @@ def with_old_names(types: Mapping[str, DataType], column_history: Ledger) -> dic
 
 
 def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType:
-    """Return a type that holds the column's values under the old and the new name.
+    """Return a type that holds the values of a renamed column of the types `old` and `new`.
 
     Raises SchemaConflictError if no such type exists.
     """
@@ -176,7 +176,8 @@ def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mas
     If the position of the row or of the statement is unknown, offsets are compared if both are in
     the same topic partition, else timestamps. If the timestamps are equal, a dropped column is
     kept, because that loses no value, and a renamed column is renamed unless the row has a value
-    under the new name.
+    under the new name. If the record of the statement is unknown, a row without a position is older
+    unless it has a value under the new name.
     """
     named = np.zeros(len(batch.offset), np.bool_)
     if change.new in batch.types:

@@ -24,8 +24,9 @@ def new_columns(
     policy: EvolutionPolicy,
     discoveries: list[Discovery],
 ) -> frozenset[str]:
-    """Return which requested columns are added to a table with the columns `current`.
+    """Return the names of the requested columns that are added to a table with columns `current`.
 
+    Columns are added in the given order, up to the limit, and none if `policy.mode` is "none".
     Raises SchemaConflictError if they exceed the limit and `policy.fails`.
     """
     new = [name for name in requested if name not in current]
@@ -45,8 +46,9 @@ def first_columns(
 ) -> dict[str, DataType]:
     """Return the columns of a new table, limited to the maximum number of columns.
 
-    Key columns and columns named in the configuration take precedence. Raises SchemaConflictError
-    if the columns exceed the limit and the policy fails, or if these columns alone exceed it.
+    Columns in `keys` and columns named in the configuration take precedence. Raises
+    SchemaConflictError if these columns alone exceed the limit, or if all columns exceed it and the
+    policy fails.
     """
     limit, policy = settings.evolution.column_limit, settings.evolution
     if len(columns) <= limit:

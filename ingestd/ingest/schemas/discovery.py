@@ -20,7 +20,8 @@ class Discovery:
     If the target table does not exist (`fresh`), `columns` are all columns of the messages, and
     `primary_keys` are the columns of the message key. `topic`, `partition` and `offset` identify
     the first record with these columns. `proven` are renames and drops found in DDL that the table
-    has to apply, and `comments` those that differ from the comments of the table.
+    has to apply, and `comments` are comments of the source that it may take. A discovery without
+    any of these requests a run of the batch with the existing table in its context.
     """
 
     table: str
@@ -36,9 +37,10 @@ class Discovery:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the batch need not run again.
+        """Whether the batch need not run again because of this discovery.
 
-        This is so for comments only, and for renames and drops of a table that does not exist.
+        That is the case if it contains only comments, or only comments, renames and drops for a
+        table that does not exist.
         """
         if self.columns or (self.proven and not self.fresh):
             return False
@@ -58,7 +60,7 @@ class Discovery:
 class TableTruncate:
     """A truncate that a table has not applied yet, and the record that contains it.
 
-    Rows with a smaller source position than `position` are older; `position` is None if unknown.
+    Rows with a source position up to `position` are older; `position` is None if unknown.
     """
 
     table: str

@@ -33,7 +33,8 @@ def first_schema(
 ) -> TableSchema:
     """Return the first schema of a table, derived from all discoveries for the table.
 
-    Raises SchemaConflictError, ConfigError or UnsupportedError if the table cannot be created.
+    `now_ms` is the creation time in milliseconds since the epoch. Raises SchemaConflictError,
+    ConfigError or UnsupportedError if the table cannot be created.
     """
     settings = context.settings_of(table)
     column_history = _column_history(discoveries)
@@ -128,9 +129,10 @@ def _options(
 
 
 def is_for_keyed_tables(options: Mapping[str, str], primary_keys: Collection[str]) -> bool:
-    """Return whether a table without a primary key ignores the bucket count in `options`.
+    """Return whether a table with these primary keys ignores the bucket count in `options`.
 
-    A bucket count without a bucket key is meant for tables with a primary key.
+    A bucket count without a bucket key is meant for tables with a primary key, so a table without a
+    primary key ignores it.
     """
     return not primary_keys and honoured.BUCKET_KEY.name not in options
 
@@ -161,10 +163,11 @@ def together(
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """Return a type that holds the values of a column's known type (None: unknown) and a new one.
+    """Return a type that holds the values of a column's known type (None: unknown) and a new type.
 
-    If no type holds the values of both, the result is STRING if the policy converts to text, else
-    the known type. Raises SchemaConflictError if `policy.fails`.
+    If no type holds the values of both, the result is STRING if the policy converts to text and the
+    known type can be cast to it, else the known type. In the latter case, raises
+    SchemaConflictError if `policy.fails`.
     """
     if known is None:
         return new.as_nullable()

@@ -1,9 +1,9 @@
 """Plan the schema changes that a batch needs, from the discoveries of all tasks.
 
 Columns are added, and types are only widened, to the narrowest type that holds old and new values.
-Columns are renamed or dropped only if the configuration declares it or DDL of the source proves it.
-A table gets at most one new schema version per plan. The evolution policy of a table limits which
-changes of its source are applied.
+Columns are renamed or dropped only if the configuration declares the change or DDL of the source
+contains it. A table gets at most one new schema version per plan. The evolution policy of a table
+limits which changes of its source are applied.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,12 +51,14 @@ class Evolution:
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
-    """Plan one schema version for each table with discoveries.
+    """Plan at most one new schema version for each table with discoveries.
 
-    Tables that are not in the context are created. Raises SchemaConflictError, which names the
-    column, the discovery and the solution, if a change is not possible or not allowed; raises
-    ConfigError or UnsupportedError if table options are invalid. If the evolution policy does not
-    fail, a table that cannot be created is in `refused` instead.
+    Tables that are not in the context are created, unless all their discoveries are idle. `now_ms`
+    is the time in milliseconds since the epoch. A change that the evolution policy does not allow
+    is left out, and a table that cannot be created is in `refused`. If the policy fails, raises
+    SchemaConflictError instead, with the column, the discovery and the solution, and ConfigError or
+    UnsupportedError if options of a new table are invalid. Raises SchemaConflictError in any case
+    if a rename or drop is not possible.
     """
     by_table: dict[str, list[Discovery]] = {}
     for discovery in in_order(discoveries):
@@ -127,7 +129,7 @@ def _comment_changes(
     discoveries: list[Discovery],
     settings: TableSettings,
 ) -> tuple[SchemaChange, ...]:
-    """Return the changes of comments that follow other changes of a table."""
+    """Return the changes of comments of a table; `changes` are its other changes in the plan."""
     comments = discovered_comments(discoveries)
     if not comments or settings.evolution.mode == "none":
         return ()
@@ -140,7 +142,8 @@ def _comment_changes(
 def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
     """Return the schema changes for a rename or drop at the source.
 
-    They include the updated column history.
+    They include the updated column history, and only this if the table lacks the column. Raises
+    FormatError if the column history of the table is damaged.
     """
     changes: list[SchemaChange] = []
     if proven.old in schema.field_names:
@@ -153,7 +156,10 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
 def _discovered_types(
     current: Mapping[str, DataType], discoveries: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
-    """Return the merged type of each discovered column."""
+    """Return, for each discovered column, a type that holds its current and its new values.
+
+    Raises SchemaConflictError like `together`.
+    """
     merged_types: dict[str, DataType] = {}
     for discovery in discoveries:
         for name, data_type in discovery.columns.items():
@@ -170,7 +176,7 @@ def _is_refused(
     policy: EvolutionPolicy,
     discoveries: list[Discovery],
 ) -> bool:
-    """Return whether a change is not allowed.
+    """Return whether a column may not be added with the type `target`, or changed to it.
 
     Raises SchemaConflictError in this case if `policy.fails`.
     """

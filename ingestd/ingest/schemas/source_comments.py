@@ -1,10 +1,10 @@
 """The comments of source tables and columns as the comments of target tables.
 
-A table takes a comment where it has none, or has the one that it took from its source: a comment
-that a user or another engine set stays. A table option contains digests of the comments that were
-taken. Comments that a column had before are in the schema versions of the table and are not taken
-again, so that comments that alternate do not change the schema again and again. If a table has
-rows of several source tables, it takes only the first comment.
+A table takes a comment for itself or a column that has no comment, or whose comment it took from
+the source before: a comment that a user or another engine set is kept. A table option contains
+digests of the comments that were taken. Former comments are stored in the schema versions of the
+table and are not taken again, so that alternating comments do not change the schema repeatedly. A
+table with rows of several source tables takes only the first comment.
 """
 
 import hashlib
@@ -41,10 +41,10 @@ _DIGITS = 8
 def new_comments(
     comments: Comments, schema: TableSchema | None, settings: TableSettings
 ) -> Comments:
-    """Return the comments, under the column names of the target, that it may take.
+    """Return the comments of a source table that its target may take, by column name of the target.
 
-    These differ from those it has, and replace no comment of a user. `schema` is None if the
-    target does not exist. Raises FormatError for a damaged option.
+    They differ from the comments of the target, and replace no comment of a user. `schema` is None
+    if the target does not exist. Raises FormatError if the table option is damaged.
     """
     if settings.evolution.on_comment == "ignore":
         return NO_COMMENTS
@@ -71,7 +71,7 @@ def new_comments(
 
 
 def discovered_comments(discoveries: Iterable[Discovery]) -> Comments:
-    """Return the comments of all discoveries of a table; the last one of a column is used."""
+    """Merge the comments of all discoveries of a table; the last comment of a column is used."""
     comments = NO_COMMENTS
     for discovery in discoveries:
         comments = discovery.comments.over(comments)
@@ -81,9 +81,10 @@ def discovered_comments(discoveries: Iterable[Discovery]) -> Comments:
 def comment_changes(
     table: FileStoreTable, schema: TableSchema, comments: Comments, *, only_first: bool
 ) -> Iterator[SchemaChange]:
-    """Yield the changes of comments of a table, whose next schema will be `schema`.
+    """Yield the schema changes by which a table takes comments, and that of the table option.
 
-    With `only_first`, columns and tables that have had a comment keep theirs.
+    `schema` is the schema after the other changes of the same plan. With `only_first`, a column or
+    table that has had a comment takes no other. Raises FormatError if the table option is damaged.
     """
     if not comments:
         return
@@ -119,9 +120,9 @@ def commented(schema: TableSchema, comments: Comments) -> TableSchema:
 
 
 def _taken(schema: TableSchema) -> Mapping[str, str]:
-    """Return the digests of the comments that were taken.
+    """Return the digests of the comments that were taken, by the keys of `SOURCE_COMMENTS_OPTION`.
 
-    Raises FormatError for a damaged option.
+    Raises FormatError if the option is damaged.
     """
     text = honoured.SOURCE_COMMENTS.of(schema.options)
     if text is None:
@@ -140,7 +141,10 @@ def _is_open(field: DataField, taken: Mapping[str, str]) -> bool:
 
 
 def _is_own(comment: str | None, taken: str | None) -> bool:
-    """Return whether a comment is the one that was taken; None is own if none was."""
+    """Return whether a comment was taken from the source, given the digest of the taken comment.
+
+    None as comment and digest means that the field has no comment and none was taken.
+    """
     return taken == (None if comment is None else _digest(comment))
 
 

@@ -18,7 +18,8 @@ def within_limits(
     """Return the plan with new tables beyond the limits moved to `refused`.
 
     New tables are accepted in the order of their names. `existing` are the data tables of the
-    pipeline. Reads the first schema of each table whose schema was changed within the last day.
+    pipeline, and `now_ms` is the time in milliseconds since the epoch. Reads the first schema of
+    each table whose schema was changed within the last day. Raises the errors of reading a schema.
     """
     if not evolution.creates:
         return evolution

@@ -1,7 +1,7 @@
 """The batch context that the driver sends to tasks, and its settings, as small picklable values.
 
 The driver creates a `BatchContext` from the state of the tables and sends it to every task of the
-batch. There is no I/O in this module.
+batch. This module does no I/O.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,8 @@ Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
 KeylessTableMode = Literal["reject", "latest-only", "audit"]
 """How a table without a key handles updates and deletes.
 
-"reject" rejects them, "latest-only" appends only new rows, and "audit" appends all row images.
+"reject" rejects them. "latest-only" drops deletes and before images, and appends all other rows as
+inserts. "audit" appends all row images.
 """
 
 KIND_COLUMN = "row_kind"
@@ -65,15 +66,15 @@ class RoutingConfig:
     Patterns are regular expressions that must match the whole of `table`, `schema.table` or
     `database.schema.table`; exclusion takes precedence. `table_mapping` maps one of these forms
     (the longest takes precedence) to a target name, which gets neither prefix nor suffix. Two
-    source tables may share a target only by `table_mapping` or with `merge_shards`. `unmatched`
-    sets what happens to rows of source tables that are not included: "skip" only counts them,
-    "fail" stops the pipeline, "dead-letter" makes dead letters of them unless the table is excluded
-    by name. Databases are included and excluded by their own patterns; a prefix or suffix for a
-    database replaces the general one. The first matching rule of `rules` takes precedence over all
-    other naming. `limits` bound the number of tables. Target names are in lower case unless the
-    catalog is `case_sensitive`. `only_target` excludes all source tables with another target, to
-    examine one table. `limits` and `only_target` do not change where a row is routed, so `repr`
-    omits them.
+    source tables may share a target only by `table_mapping` or with `merge_shards`, here or in a
+    rule. `unmatched` sets what happens to rows of source tables that are not included: "skip" only
+    counts them, "fail" stops the pipeline, "dead-letter" makes dead letters of them unless the
+    table is excluded by name. Databases are included and excluded by their own patterns; a prefix
+    or suffix for a database replaces the general one. The first matching rule of `rules` takes
+    precedence over all other naming. `limits` bound the number of tables. If the catalog is not
+    `case_sensitive`, target names with capital letters are invalid. `only_target`, an identifier
+    "database.table", excludes all source tables with another target, to examine one table. `limits`
+    and `only_target` do not change where a row is routed, so `repr` omits them.
     """
 
     table_prefix: str = ""
@@ -99,10 +100,10 @@ class TableSettings:
 
     If `primary_keys` is None, the columns of the message key are the primary key; an empty tuple
     creates an append table. `column_types` fixes the types of columns; other columns have the type
-    of the source. `shape` adds and removes columns, `evolution` sets which schema changes of the
-    source are applied, `truncates` whether truncates of the source are applied,
-    `keyless_table_mode` how a table without a key handles updates and deletes, `ordering` which of
-    two rows with the same key is newer, and `watermark` how watermarks are derived.
+    of the source. `shape` adds and removes columns, and `evolution` sets which schema changes of
+    the source are applied. `truncates` sets whether truncates of the source are applied, and
+    `keyless_table_mode` how a table without a key handles updates and deletes. `ordering` sets
+    which of two rows with the same key is newer, and `watermark` how watermarks are derived.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -118,7 +119,7 @@ class TableSettings:
 
     @property
     def position_column(self) -> str:
-        """The name of the source position column, if the table has one."""
+        """The name that the source position column has or would have, with the metadata prefix."""
         return f"{self.shape.metadata_prefix or ''}{SOURCE_POSITION}"
 
     @property
@@ -136,7 +137,10 @@ class TableSettings:
         return replace(self, shape=shape, options=options)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
-        """Return these settings, with unset fields taken from `defaults`."""
+        """Return these settings, with unset fields taken from `defaults`.
+
+        Options and column types are merged; those of these settings take precedence.
+        """
         keys = defaults.primary_keys if self.primary_keys is None else self.primary_keys
         return replace(
             self,
@@ -157,7 +161,7 @@ class TableSettings:
 class SourceSettings:
     """One source: its Kafka settings, and the data format of its messages.
 
-    `header_columns` is true if a table has a metadata column with the headers or the timestamp type
+    `header_columns` is whether a table has a metadata column with the headers or the timestamp type
     of records.
     """
 
@@ -176,9 +180,9 @@ class SourceSettings:
 class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    These are the rows with a source position up to `position` (None if positions are unknown), and
-    the rows before the offsets `covered` (None for the covered offsets of the table). Records from
-    these offsets on are read again.
+    Older are the rows with a source position up to `position` (None if positions are unknown), and
+    the rows before the offsets `covered` (None stands for the covered offsets of the table). The
+    batch reads records from `covered` on, even if the table covered them before.
     """
 
     position: int | None = None
@@ -192,9 +196,10 @@ class TableContext:
     `sequence_base` is the first sequence number of the batch (the largest existing sequence number
     + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
     are the offsets that the table already covers. Rows with a source position up to
-    `truncate_before` are older than the last truncate of the table. `source_tables` are those of
-    its rows, and `position_reached` is the largest source position in the table. Old values are
-    looked up in the snapshot `snapshot_id`, which is None for an empty table.
+    `truncate_before` are older than the last truncate of the table (None: later batches read no
+    such rows). `source_tables` are those of its rows, and `position_reached` is the largest source
+    position in the table, -1 if unknown. Old values are looked up in the snapshot `snapshot_id`,
+    which is None for an empty table.
     """
 
     identifier: str
@@ -238,17 +243,19 @@ class BatchContext:
     """The values that the driver sends to all tasks of one batch.
 
     `tables` maps identifiers "database.table" to tables. A target table that it lacks either is in
-    `others`, the existing tables to which no topic of the batch was routed before, or is created by
+    `others`, the existing tables that have no rows of the topics of the batch yet, or is created by
     the batch. `settings` maps names of target tables (without database) to their settings, with
     `defaults` for unset fields. `slots` is the number of tasks of the write stage. `dead_letters`
-    is the identifier of the dead-letter table, which must be in `tables`. `write_buffer_size` is
-    the maximum size, in bytes, of the rows of one table that a write task processes at a time, and
-    `index_cache_bytes` that of the hash indexes that a worker caches for later tasks.
-    `error_policy` sets how rejected records are handled; if `dead_letter_topic` is set, dead
-    letters are written to this topic instead of the table. `refused_truncates` maps each truncate
-    that is not applied, as (source, topic, partition, offset), to the reason, and `refused_tables`
-    each table that is not created. If several source tables claim a target in this batch, `owners`
-    maps the target to those that may be written to it.
+    is the identifier of the dead-letter table, which must be in `tables`. A chunk of records is
+    limited to `max_chunk_records` and `max_chunk_bytes`, and a record larger than
+    `max_record_bytes` is rejected. `write_buffer_size` is the maximum size, in bytes, of the rows
+    of one table that a write task processes at a time, and `index_cache_bytes` that of the indexes
+    that a worker caches for later tasks. `error_policy` sets how rejected records are handled; if
+    `dead_letter_topic` is set, dead letters are written to this topic instead of the table.
+    `refused_truncates` maps each truncate that is not applied, as (source, topic, partition,
+    offset), to the reason, and `refused_tables` each table that is not created. If several source
+    tables claim a target in this batch, `owners` maps the target to those that may be written to
+    it.
     """
 
     pipeline: str
@@ -278,7 +285,11 @@ class BatchContext:
         return commit_user(self.pipeline)
 
     def owners_of(self, table: str) -> frozenset[QualifiedSourceTable]:
-        """Return the source tables of a target table, including new ones in this batch."""
+        """Return the source tables of the rows in a target table.
+
+        If several source tables claim the target in this batch, returns those that may be written
+        to it. The result is empty if the target has no rows and no claim was decided.
+        """
         target = self.tables.get(table)
         return self.owners.get(table, target.source_tables if target else frozenset())
 
@@ -303,11 +314,11 @@ class BatchContext:
         return any(writes_input(table.table.schema) for table in self.tables.values())
 
     def follows_renames(self) -> bool:
-        """Return whether any table applies column renames of its source."""
+        """Return whether the settings of any table apply column renames of its source."""
         return any(settings.evolution.on_rename == "rename" for settings in self._all_settings())
 
     def event_time_columns(self) -> dict[str, str]:
-        """Return the columns with event times, by the tables whose watermarks they determine."""
+        """Return the column with event times of each table whose watermark is derived from one."""
         rules = [settings.watermark for settings in self._all_settings()]
         if not any(rule and rule.column for rule in rules):
             return {}
@@ -318,6 +329,9 @@ class BatchContext:
         return (self.defaults, *self.settings.values())
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, with defaults for unset fields."""
+        """Return the settings of a target table, "database.table", with defaults for unset fields.
+
+        They include the metadata column and the option that `ordering` requires.
+        """
         own = self.settings.get(identifier.partition(".")[2], TableSettings())
         return own.over(self.defaults).ordered()

@@ -31,7 +31,7 @@ UnreadableAction = Literal["fail", "dead-letter"]
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePolicy:
-    """The action for an offset range after `most_tries` failed reads; None retries forever."""
+    """The action for an unreadable offset after `most_tries` failed reads; None retries forever."""
 
     most_tries: int | None = None
     action: UnreadableAction = "fail"

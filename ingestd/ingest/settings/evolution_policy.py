@@ -45,7 +45,10 @@ class EvolutionPolicy:
     on_comment: OnComment | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
-        """Return this policy, with unset fields taken from `defaults`."""
+        """Return this policy, with unset fields taken from `defaults`.
+
+        `aliases` and `drop` are not inherited.
+        """
         return replace(
             self,
             mode=self.mode or defaults.mode,
@@ -57,7 +60,10 @@ class EvolutionPolicy:
         )
 
     def follows(self, old: str, new: str | None) -> bool:
-        """Return whether the table applies a rename (or drop, if `new` is None) of its source."""
+        """Return whether the table applies a rename (or drop, if `new` is None) of its source.
+
+        Returns False for a column whose rename or drop is declared in the configuration.
+        """
         if old in self.drop or old in self.aliases.values():
             return False
         return self.on_drop == "drop" if new is None else self.on_rename == "rename"
@@ -80,7 +86,7 @@ class EvolutionPolicy:
                 yield old, new
 
     def drops(self, schema: TableSchema) -> Iterator[str]:
-        """Yield columns declared as dropped that the table still has."""
+        """Return an iterator over the columns declared as dropped that the table still has."""
         return (name for name in self.drop if name in schema.field_names)
 
     def is_settled(self, schema: TableSchema) -> bool:
@@ -112,9 +118,9 @@ def check_policy(policy: EvolutionPolicy) -> None:
 class Verdict:
     """Which new columns and wider types a table accepts under its evolution policy.
 
-    `grow` maps columns to add or widen to their types. `refused` maps columns that may not be added
-    or widened to the reason. `moved` maps columns to the separate columns in which their new values
-    are stored.
+    `grow` maps the columns to add or widen to the types that they must be able to hold. `refused`
+    maps columns that may not be added or widened to the reason. `moved` maps columns to the names
+    of separate columns in which their new values are stored.
     """
 
     grow: Mapping[str, DataType]
@@ -128,10 +134,11 @@ def judge_growth(
     policy: EvolutionPolicy,
     names: Collection[str] = (),
 ) -> Verdict:
-    """Classify columns that the table lacks or whose type in the table is too narrow.
+    """Decide for columns that the table lacks, or has with a too narrow type, how they are handled.
 
-    `names` are all columns of the messages; values are not moved to a column with one of these
-    names. If `policy.fails`, all columns are in `grow`, and the driver raises the error.
+    `beyond` maps these columns to the types in messages, and `names` are all columns of the
+    messages: values are not moved to a column with one of these names. If `policy.fails`, all
+    columns are in `grow`, and the driver raises the error.
     """
     if policy.fails:
         return Verdict(beyond)
@@ -159,7 +166,7 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, data_type: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Return why a column may not be added or change to this type, or None if it may."""
+    """Return why a column may not be added with, or widened for, a type; None if it may."""
     mode = policy.mode or "evolve"
     if lacking := type_without_iceberg(schema.options, data_type):
         return f"{lacking} has no type in Iceberg, whose metadata the table has"
@@ -184,7 +191,10 @@ def _crowded(policy: EvolutionPolicy) -> str:
 
 
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:
-    """Return whether a column of the table can be changed to STRING if no other type fits."""
+    """Return whether a column of the table may and can be changed to STRING if no type fits.
+
+    Key columns, partition columns and columns that are STRING already cannot.
+    """
     if policy.mode not in (None, "evolve") or not _is_plain(schema, name):
         return False
     current = schema.field(name).type

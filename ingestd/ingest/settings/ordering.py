@@ -24,7 +24,8 @@ def refuse_ordering(
 ) -> None:
     """Raise ConfigError if a table with these options cannot order rows by source position.
 
-    `primary_keys` is None if the primary key is not known yet.
+    `column` is the name of its source position column. `primary_keys` is None if the primary key is
+    not known yet.
     """
     if primary_keys is not None and not primary_keys:
         raise ConfigError(
@@ -50,10 +51,10 @@ def refuse_ordering(
 def ordering_conflict(
     table: str, options: Mapping[str, str], column: str, *, by_position: bool
 ) -> str | None:
-    """Return how a table's ordering differs from the configured one, and what to change; or None.
+    """Return why a table cannot use the configured ordering, and what to change; None if it can.
 
-    `options` are the options with which the table was created, and `column` is the name of its
-    source position column.
+    `options` are the options of the table, `column` is the configured name of its source position
+    column, and `by_position` is whether "source-position" is configured.
     """
     field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:

@@ -24,8 +24,8 @@ class BatchLimits:
 
     A batch of at most `small_batch_records` records runs both stages in one task. `write_tasks` is
     the number of tasks of the write stage; None uses the parallelism of the Spark session.
-    `write_buffer_size` and `index_cache_bytes` have the same meaning as in `BatchContext`.
-    `worker_memory` is the memory limit of each Python worker, in bytes.
+    `worker_memory` is the memory limit of each Python worker, in bytes. The other limits are as in
+    `BatchContext`.
     """
 
     small_batch_records: int = 20_000
@@ -44,7 +44,7 @@ class PipelineSettings:
 
     `formerly` are former names of the pipeline. `warehouse` is the root directory of the catalog;
     if the catalog is a server, only ingestd's own files are stored there. `catalog_options` are
-    Paimon catalog options. `max_offsets_per_trigger` is the maximum number of records of each
+    Paimon catalog options. `max_offsets_per_trigger` is the maximum number of offsets of each
     source in one micro-batch, and `trigger_seconds` the minimum time between the starts of two
     micro-batches. Dead letters are written to `dead_letter_topic` if it is set, else to
     `dead_letter_table`.
@@ -83,12 +83,15 @@ class PipelineSettings:
         return f"{self.database}.{self.dead_letter_table}"
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, with defaults for unset fields."""
+        """Return the settings of a target table, "database.table", with defaults for unset fields.
+
+        They include the metadata column and the option that `ordering` requires.
+        """
         own = self.tables.get(identifier.partition(".")[2], TableSettings())
         return own.over(self.defaults).ordered()
 
     def watermark_rules(self, identifier: str) -> WatermarkRules | None:
-        """Return how the watermarks of a target table are derived; None if it gets none."""
+        """Return how the watermarks of a target table are derived, or None if it has none."""
         if identifier == self.dead_letters:
             return None
         rules = self.settings_of(identifier).watermark

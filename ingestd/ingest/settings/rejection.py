@@ -13,7 +13,10 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.values.counts import Counts, RejectedSample
 
 GAP_STAGE = "fetch"
-"""Stage of dead letters for records that were lost before they could be read; not counted here."""
+"""Stage of dead letters for records that were lost before they could be read.
+
+They do not count towards the limits.
+"""
 _NAMED = 3
 
 
@@ -27,7 +30,11 @@ class SourceRejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectionLimits:
-    """Limits of rejected records: their number in a run, and their share of a window of records."""
+    """Limits of rejected records: their number in a run, and their share of the newest records.
+
+    `max_ratio` limits the share among the last `window` records or more, in whole batches. None
+    sets no limit.
+    """
 
     max_records: int | None = None
     max_ratio: float | None = None
@@ -45,7 +52,7 @@ class RejectionLimiter:
     def check(self, counts: Counts, samples: Sequence[RejectedSample]) -> None:
         """Count the rejected records of an uncommitted batch; `samples` are some of these records.
 
-        Raises PolicyStopError, which names the first samples, if a limit is exceeded.
+        Raises PolicyStopError, which contains up to three samples, if a limit is exceeded.
         """
         rejected = sum(n for (stage, _), n in counts.rejected.items() if stage != GAP_STAGE)
         self._total += rejected

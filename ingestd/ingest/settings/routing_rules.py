@@ -28,7 +28,7 @@ class TableLimits:
 
 
 def sanitize(name: str) -> str:
-    """Replace characters other than letters, digits, - and _ by _, to name a table directory."""
+    """Replace characters other than letters, digits, - and _ by _, to get a valid table name."""
     return _UNFIT.sub("_", name)
 
 
@@ -52,7 +52,11 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A routing rule as it applies to one source table, with all references replaced."""
+    """A routing rule that matches a source table, with all references replaced by their values.
+
+    `to` is the name of the target, or None if the rule does not set it, and `columns` maps the
+    added columns to their values.
+    """
 
     rule: RouteRule
     to: str | None
@@ -62,7 +66,8 @@ class Matched:
 class CompiledRule:
     """A rule with compiled patterns; `where` is its configuration key in error messages.
 
-    The constructor raises ConfigError for invalid patterns and references.
+    The constructor raises ConfigError if the rule is invalid: for instance a pattern, a reference
+    or the table name, or if the rule has no pattern or no effect.
     """
 
     def __init__(self, rule: RouteRule, where: str) -> None:
@@ -99,7 +104,7 @@ class CompiledRule:
             self._rendered(f"add-columns.{column}", text, groups, str)
 
     def _group_names(self) -> list[str]:
-        """Return the names that references may use.
+        """Return the names and numbers that references may use.
 
         Raises ConfigError if two groups have the same name.
         """

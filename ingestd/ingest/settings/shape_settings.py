@@ -1,4 +1,4 @@
-"""Settings for columns that a target table adds to the columns of its source, or omits.
+"""Settings of a target table for added columns, selected columns and rows, and kept deletes.
 
 `row_shape` applies these settings to rows.
 """
@@ -38,9 +38,10 @@ class ShapeSettings:
     deleted_at: str | None = None
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
-        """Return these settings, with unset metadata and more computed columns from `defaults`.
+        """Return these settings, with unset fields taken from `defaults`.
 
-        The selection of source columns and of rows is not inherited.
+        Computed columns are merged; those of these settings take precedence. The selection of
+        source columns and of rows is not inherited.
         """
         own = {column.name for column in self.computed}
         computed = [column for column in defaults.computed if column.name not in own]
@@ -60,7 +61,10 @@ class ShapeSettings:
         return (self.deleted_at or DELETED_AT) if self.on_delete == "keep" else None
 
     def soft_deletes(self, route_columns: Iterable[str] = ()) -> SoftDeletes | None:
-        """Return how deletes are kept as rows, or None if they are applied."""
+        """Return how deletes are kept as rows, or None if they are applied.
+
+        `route_columns` are the columns that the route adds.
+        """
         column = self.deletion_column
         if column is None:
             return None
@@ -75,7 +79,7 @@ class ShapeSettings:
         return self.include is None and not self.exclude and self.where is None
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the column name and the metadata name of each metadata column."""
+        """Return an iterator over the (column name, metadata name) of each metadata column."""
         prefix = self.metadata_prefix or ""
         return ((f"{prefix}{metadata_column_name(name)}", name) for name in self.metadata or ())
 
@@ -90,7 +94,7 @@ class ShapeSettings:
         return frozenset(names if self.deletion_column is None else {*names, self.deletion_column})
 
     def needed(self) -> Iterator[str]:
-        """Yield the columns that computed columns depend on."""
+        """Return an iterator over the columns that computed columns depend on, with duplicates."""
         return (name for column in self.computed for name in column.sources)
 
     def gives_way(self, name: str) -> bool:
@@ -98,7 +102,7 @@ class ShapeSettings:
         return not self.selects(name) and name in self.added()
 
     def depends_on(self, names: Iterable[str]) -> frozenset[str]:
-        """Return columns with all columns that they depend on, also through computed columns."""
+        """Return the given columns and all columns that they depend on, directly or indirectly."""
         sources = {column.name: column.sources for column in self.computed}
         waiting, visited = [*names], set[str]()
         while waiting:
@@ -109,14 +113,14 @@ class ShapeSettings:
         return frozenset(visited)
 
     def sources_of(self, name: str) -> frozenset[str]:
-        """Return the source columns that a column depends on, which is itself if not computed."""
+        """Return the source columns that a column depends on; the column itself if not computed."""
         return self.depends_on([name]) - {column.name for column in self.computed}
 
     def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
         """Return the type of an added column, given the declared types.
 
         Returns None if the type is unknown or the column is not an added column. Raises ConfigError
-        if the types are incompatible.
+        if a computed column cannot be computed from columns of these types.
         """
         for column, what in self.metadata_columns():
             if column == name:
@@ -132,8 +136,8 @@ class ShapeSettings:
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
     """Raise ConfigError if settings contradict each other, or select no column.
 
-    Computed columns must not depend on each other circularly, and a column in `primary_keys` must
-    have the same value when a record is processed again.
+    Also raised if computed columns depend on each other circularly, or if the value of a column in
+    `primary_keys` can differ when a record is processed again.
     """
     in_order(shape.computed)
     for column in shape.computed:

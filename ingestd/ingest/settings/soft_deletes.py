@@ -22,10 +22,10 @@ DELETED_AT_TYPE = DataType("TIMESTAMP_LTZ", precision=3)
 
 @dataclass(frozen=True, slots=True)
 class SoftDeletes:
-    """The column with the time of deletes, and the columns that a delete itself has values for.
+    """The column with the time of deletes, and all columns for which a delete has its own values.
 
-    `own` are `column`, the metadata columns and the route columns. A delete has no values for other
-    columns outside the primary key.
+    `own` are `column`, the metadata columns and the route columns. For other columns outside the
+    primary key, a kept delete has no values.
     """
 
     column: str

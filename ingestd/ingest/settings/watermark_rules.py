@@ -11,9 +11,9 @@ class WatermarkRules:
     """How watermarks of a table are derived: event time, allowed delay and idle timeout.
 
     `event_time` is the time of a change in its source ("source") or the value of `column`
-    ("column"); with "none", the table gets no watermarks. Rows may be up to `delay_ms` later than
-    the newest row of their topic partition. A topic partition is idle after `idle_seconds` without
-    records.
+    ("column"); with "none", the table gets no watermarks. The event time of a row may be up to
+    `delay_ms` before the largest event time of its topic partition. A topic partition is idle after
+    `idle_seconds` without records.
     """
 
     event_time: EventTime = "none"

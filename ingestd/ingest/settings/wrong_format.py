@@ -21,8 +21,8 @@ Topic = tuple[str, str]
 class WrongFormatThreshold:
     """The condition for setting a topic aside, checked after its first `records` records.
 
-    A topic is set aside if at least the fraction `ratio` of these records is rejected. The check is
-    disabled if `records` is 0.
+    A topic is set aside if at least the fraction `ratio` of these records is rejected for reasons
+    that may indicate a wrong data format. The check is disabled if `records` is 0.
     """
 
     records: int = 100
@@ -33,8 +33,9 @@ class WrongFormatThreshold:
 class SetAside:
     """A topic that is no longer read in this run, and the reason.
 
-    `offsets` maps its partitions to the offsets at which a later run continues. `guess` is the most
-    likely data format of its messages.
+    `rejected` of the first `records` records of the topic were rejected. `offsets` maps its
+    partitions to the offsets at which a later run continues. `guess` is the most likely data format
+    of its messages.
     """
 
     source: str
@@ -109,10 +110,10 @@ def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
 def batch_without(
     batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[SourcePartition, int]
 ) -> BatchOffsets:
-    """Return a batch without `topics`; a batch that follows it is changed in the same way.
+    """Return a batch without `topics`, and with ranges that end at `ends` at the latest.
 
-    `ends` maps topic partitions to the offset at which their ranges end at the latest; ranges that
-    start after this offset are omitted.
+    `ends` maps topic partitions to offsets; ranges that start after this offset are omitted. The
+    planned next batch, `batch.following`, is changed in the same way.
     """
     if not (topics or ends):
         return batch

@@ -43,7 +43,7 @@ class BatchTimes:
         known[where] = max(time, known.get(where, time))
 
     def add(self, other: "BatchTimes") -> None:
-        """Add the times of another task, or of another run of the batch."""
+        """Add the times of another task to these."""
         for table, span in other.events.items():
             self._unite(table, span)
         for where, (offset, time) in other.reached.items():

@@ -58,8 +58,8 @@ class Counts:
     counts, by table, values that are null because the source omitted the value and no older row has
     it. `unknown_keys` counts, by table, updates of rows whose old primary key is unknown.
     `registry` counts requests to schema registries, by the names in
-    `ingestd.kafka.registry_http`. `index_lookups` counts lookups of bucket indexes by "hit" (in the
-    cache of the process) and "miss" (read from the table).
+    `ingestd.kafka.registry_http`. `index_lookups` counts lookups of bucket indexes and key indexes
+    by "hit" (in the cache of the process) and "miss" (read from the table).
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ class Counts:
                 setattr(self, counter_field.name, mine + theirs)
 
     def skip(self, table: str, reason: str, count: int) -> None:
-        """Count rows that are not written to a table, and the reason."""
+        """Add to the number of rows that are not written to a table for a reason."""
         if count:
             self.skipped[table, reason] += count
 

@@ -19,7 +19,10 @@ Values: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """A grouping of n rows: the group number of each row (n,), and one row index of each group."""
+    """A grouping of n rows: `codes` (n,) are their group numbers, from 0.
+
+    `first` (groups,) are the indices of the first row of each group.
+    """
 
     codes: Codes
     first: Codes
@@ -33,7 +36,7 @@ class RowGroups:
 def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
     """Group rows that have equal values in all columns, where null equals null.
 
-    If `columns` is empty, all rows are one group.
+    If `columns` is empty, all rows are one group. Without rows, the result has no groups.
     """
     codes: Codes = np.zeros(rows.num_rows, np.int64)
     if not columns:

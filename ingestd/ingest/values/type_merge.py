@@ -32,7 +32,7 @@ def merge_types(left: DataType, right: DataType, *, fresh: bool = False) -> Data
     VARCHAR(9) give VARCHAR(9). BIGINT and DOUBLE give DOUBLE; integers beyond 2^53 lose digits, as
     in a database whose column is changed in this way. Other different types with a plain text form
     (BOOLEAN, integers, DECIMAL, DATE, character types) give STRING. If `fresh`, the column has no
-    files yet, and all different types that are neither nested nor binary give STRING.
+    files yet, and all other different types that are neither nested nor binary give STRING.
     """
     left, right = left.as_nullable(), right.as_nullable()
     if left == right:

@@ -13,9 +13,9 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
-    """Return the cast values, and a mask (n,) of values that do not fit.
+    """Cast a chunked array; return the values, and a mask (n,) of the values that do not fit.
 
-    These values are null in the result.
+    Values that do not fit are null in the result.
     """
     arrow_type = to_arrow_type(target)
     if column.type == arrow_type and not _may_be_too_long(source, target):
