@@ -32,9 +32,10 @@ class BatchSpan:
 class TableStep:
     """What a batch changes in the progress record and the watermark of one table.
 
-    `topic_keys` are keys of the topics from which the batch has rows for the table. `dropped` are
-    names of carried snapshot properties that are removed. `watermark` is that of the snapshot, in
-    milliseconds (None: that of the newest snapshot). The other fields are as in `TableProgress`.
+    `topic_keys` are the keys of the topics from which the batch has rows for the table. `dropped`
+    are names of carried snapshot properties that are removed. `watermark` is that of the new
+    snapshot, in milliseconds since the epoch; None keeps that of the newest snapshot. The other
+    fields are as in `TableProgress`.
     """
 
     topic_keys: frozenset[str] = frozenset()
@@ -52,7 +53,8 @@ def span_of(
 ) -> tuple[BatchSpan, PipelineProgress]:
     """Return the positions that a batch covers, and the progress with the new logs of the batch.
 
-    If the batch has no new log, the progress is returned as the same object.
+    Ranges without records are included only for new logs. If the batch has no new topic and no new
+    log that starts after offset 0, the same `progress` object is returned.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
@@ -86,7 +88,7 @@ def span_of(
 def with_fingerprints(
     span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
-    """Return the span with the fingerprints of its end positions.
+    """Return the span with the fingerprints of its end positions, where they are known.
 
     `records` maps topic partitions to (offset, checksum) of the last record that was read.
     """
@@ -103,10 +105,10 @@ def with_fingerprints(
 def first_gap(
     covered: Vector, span: BatchSpan, progress: PipelineProgress
 ) -> tuple[str, int, int, int] | None:
-    """Return the first log in which committing a batch would skip records of a table, or None.
+    """Return the first log in which a batch starts after the covered offsets of a table, or None.
 
-    The log is returned as topic key and partition, followed by the first offset that the table does
-    not cover and the first offset of the batch.
+    The result is the topic key, the partition, the first offset that the table does not cover, and
+    the first offset of the batch.
     """
     for key, partitions in span.start.items():
         for partition, start in partitions.items():
@@ -132,7 +134,10 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
 def next_record(
     before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
 ) -> TableProgress:
-    """Apply a batch's changes to a table's progress record; return that of its next snapshot."""
+    """Return the progress record of a table's next snapshot: the previous one with `step` applied.
+
+    `before` is None if the table has no record. The result has a new record id.
+    """
     before = before or TableProgress(pipeline)
     positions = [
         position for position in (before.truncated, step.truncated) if position is not None

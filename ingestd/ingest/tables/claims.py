@@ -1,4 +1,4 @@
-"""The claims file, written after each batch: tables that cover more than their records state.
+"""The claims file, written after a batch: tables that cover more than their records state.
 
 A table gets a snapshot only if a batch has rows for it, so its progress record may be older than
 the progress of the pipeline. A claim is an implication: *if* the newest record of the table is the

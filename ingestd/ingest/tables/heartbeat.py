@@ -1,8 +1,8 @@
 """The heartbeat of a daemon: a file in the pipeline's folder that the daemon renews.
 
-It shows other processes whether a daemon of the pipeline is running, and it is where a command asks
-the daemon to open its tables again. It decides nothing that is written: see `leadership`. Only the
-clock of the store is used.
+It shows other processes whether a daemon of the pipeline is running. A second file in the folder is
+the request of a command that the daemon opens its tables again. Neither file affects what is
+written: see `leadership`. Only the clock of the store is used.
 """
 
 import json
@@ -23,7 +23,10 @@ _REOPEN = "reopen"
 
 @dataclass(frozen=True, slots=True)
 class RunningDaemon:
-    """A running daemon: its process (`host:pid:id`), and the time of its start, in ISO 8601."""
+    """A running daemon: its process (`host:pid:id`), and the time of its start, in ISO 8601.
+
+    `renewed_ms_ago` is the age of its heartbeat in milliseconds.
+    """
 
     holder: str
     started_at: str
@@ -43,11 +46,11 @@ class Heartbeat:
         self._document = json.dumps({"holder": holder, "started_at": started_at}).encode()
 
     def renew(self) -> None:
-        """Write the file again. Raises StorageError."""
+        """Write the heartbeat again. Raises StorageError."""
         self._io.overwrite(f"{self._folder}/{_HEARTBEAT}", self._document)
 
     def withdraw(self) -> None:
-        """Delete the file, unless it is another daemon's. Raises StorageError."""
+        """Delete the heartbeat, unless another daemon has replaced it. Raises StorageError."""
         path = f"{self._folder}/{_HEARTBEAT}"
         try:
             own = self._io.read_bytes(path) == self._document
@@ -71,7 +74,7 @@ class Heartbeat:
 def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:
     """Return the daemon that renewed its heartbeat within `ALIVE_MS`, or None.
 
-    Raises StorageError, and FormatError if the heartbeat is invalid.
+    Raises StorageError if the store does not respond, and FormatError if the heartbeat is invalid.
     """
     renewed = [entry for entry in io.list_entries(folder) if entry.name == _HEARTBEAT]
     if not renewed:
@@ -91,7 +94,10 @@ def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:
 
 
 def refuse_second_daemon(io: FileIO, warehouse: str, pipelines: tuple[str, ...]) -> None:
-    """Raise FencedError if a daemon of one of the pipelines is running."""
+    """Raise FencedError if a daemon of one of the pipelines is running.
+
+    Raises the errors of `running_daemon`, too.
+    """
     for pipeline in pipelines:
         daemon = running_daemon(io, pipeline_folder(warehouse, pipeline))
         if daemon is not None:
@@ -103,9 +109,10 @@ def refuse_second_daemon(io: FileIO, warehouse: str, pipelines: tuple[str, ...])
 
 
 def request_reopen(io: FileIO, warehouse: str, pipeline: str) -> RunningDaemon | None:
-    """Ask the running daemon of a pipeline to open its tables again.
+    """Ask the running daemon of a pipeline to open its tables again, and return the daemon.
 
-    Return the daemon, or None, and write nothing, if none is running. Raises StorageError.
+    If no daemon is running, writes nothing and returns None. Raises StorageError, and FormatError
+    if the heartbeat is invalid.
     """
     folder = pipeline_folder(warehouse, pipeline)
     daemon = running_daemon(io, folder)

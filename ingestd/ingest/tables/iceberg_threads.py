@@ -26,7 +26,10 @@ class IcebergThreads:
         self._closed = False
 
     def submit(self, name: str, table: FileStoreTable) -> None:
-        """Request Iceberg metadata for a table's newest snapshot, if its options enable it."""
+        """Request Iceberg metadata for the newest snapshot of a table, if its options enable it.
+
+        Does not wait until the metadata is written. `name` is the identifier of the table.
+        """
         if iceberg_settings(table.schema.options) is None:
             return
         with self._lock:
@@ -36,13 +39,13 @@ class IcebergThreads:
                 self._pool.submit(self._work, name)
 
     def take_failures(self) -> list[str]:
-        """Return the tables whose metadata could not be written since the last call."""
+        """Return the tables for which writing metadata has failed since the last call."""
         with self._lock:
             failed, self._failed = self._failed, []
         return failed
 
     def close(self) -> None:
-        """Wait until all requested metadata is written; leave later requests to the next run."""
+        """Wait until all requested metadata is written; later requests start no thread."""
         with self._lock:
             self._closed = True
         self._pool.shutdown()

@@ -29,7 +29,7 @@ _TRIES = 100
 
 
 def this_process() -> str:
-    """Return a unique and readable name of this process, the same in every call."""
+    """Return a unique and readable name of this process, `host:pid:id`, the same in every call."""
     return _process_name(os.getpid())
 
 
@@ -39,7 +39,7 @@ def _process_name(pid: int) -> str:
 
 
 def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
-    """Return the names and directories of all pipelines that have had a leader in a warehouse."""
+    """Return the directories of all pipelines that have had a leader in a warehouse, by name."""
     names = io.list_names(pipelines_folder(warehouse))
     folders = {name: pipeline_folder(warehouse, name) for name in names}
     return {
@@ -67,9 +67,9 @@ class Leadership:
         """Claim leadership: keep the newest term if this process holds it, or create a new term.
 
         Raises FencedError if this process was the leader and another process has replaced it: a
-        restart of its query must not reverse that. Raises FormatError if a term file is invalid,
-        and StorageError if too many other processes claim at the same time, or if older term files
-        can be neither deleted nor overwritten.
+        restart of its query must not take the leadership back. Raises FormatError if a term file is
+        invalid, and StorageError if too many other processes claim at the same time, or if older
+        term files can be neither deleted nor overwritten.
         """
         for _ in range(_TRIES):
             terms = self._terms()
@@ -92,8 +92,9 @@ class Leadership:
     def check(self) -> None:
         """Raise FencedError if another process claimed a newer term, or the term file was deleted.
 
-        The file is read, which costs no more than checking that it exists, because a process that
-        was suspended for several terms may have replaced it with a file of its own.
+        Checking that the file exists would not suffice: another process that was suspended for
+        several terms may have replaced it with its own. Raises FormatError if the file is invalid,
+        and StorageError if it cannot be read.
         """
         holders = self._holders(self.term)
         if holders is None or holders[0] != self._holder:
@@ -104,9 +105,10 @@ class Leadership:
     def verdict(self, error: IngestdError) -> IngestdError:
         """Return the error to raise if a batch failed with `error`.
 
-        A FencedError is replaced by the result of `check`: it can mean that the predecessor of this
-        process has made a last commit. If this process still is the leader, the result is a
-        CommitConflictError, and the tables are opened again.
+        Only a FencedError is replaced: another process may have committed although this process is
+        the leader, because its predecessor made a last commit. The result is the error of `check`,
+        or, if this process is still the leader, a CommitConflictError, after which the tables are
+        opened again.
         """
         if not isinstance(error, FencedError):
             return error
@@ -147,7 +149,10 @@ class Leadership:
         return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
 
     def _holders(self, term: int) -> list[str] | None:
-        """Return the holder of a term and earlier holders, or None if the term has no file."""
+        """Return the holder of a term and earlier holders, or None if the term has no file.
+
+        Raises FormatError if the file is invalid.
+        """
         path = self._path(term)
         try:
             document = json.loads(self._io.read_bytes(path))

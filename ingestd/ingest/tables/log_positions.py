@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 class Position(NamedTuple):
     """A position in a log: the first offset that is not covered.
 
-    `epoch` is the leader epoch in which the log reached that offset. `fingerprint` identifies the
-    last record before the offset, see `fingerprint_at`. Either is -1 if unknown.
+    `epoch` is the leader epoch in which the log reached that offset, and `fingerprint` identifies
+    the last record before the offset (see `fingerprint_at`). Each of them is -1 if unknown.
     """
 
     offset: int
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
 
 Vector: TypeAlias = Mapping[str, Mapping[int, Position]]
-"""Topic key -> partition -> position. A log that is missing was created later."""
+"""Topic key -> partition -> position. A missing log was created later."""
 LogOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 """Topic key -> partition -> offset."""
 
@@ -49,13 +49,16 @@ TopicKeys: TypeAlias = Mapping[tuple[str, str], str]
 
 
 class VectorCache:
-    """A cache of values derived from vectors, shared by all tables until the end of the batch."""
+    """A cache of values derived from vectors, so that tables with the same vector share them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 
     def of(self, vector: Vector, purpose: object, make: Callable[[], _T]) -> _T:
-        """Return `make()`, cached by the identity of the vector and of the purpose."""
+        """Return the cached value for the objects `vector` and `purpose`, else that of `make()`.
+
+        Both objects are compared by identity.
+        """
         key = (id(vector), id(purpose))
         if key not in self._known:
             # The cache keeps both objects alive, since their ids could otherwise be reused.
@@ -64,7 +67,7 @@ class VectorCache:
         return value
 
     def clear(self) -> None:
-        """Clear the cache at the end of the batch."""
+        """Remove all values."""
         self._known.clear()
 
 
@@ -72,8 +75,8 @@ def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
     """Return the fingerprint of a position: distance and checksum of the last record before it.
 
     The distance can exceed 1, because transaction markers and compaction leave offsets without a
-    record. It is stored in bits 24 to 31, and the lower bits contain the checksum of the record.
-    Returns UNKNOWN if the distance exceeds 255.
+    record. It is stored in bits 24 to 31, and the lower bits contain the lowest 24 bits of the
+    record's checksum. Returns UNKNOWN if the distance is not between 1 and 255.
     """
     distance = offset - record_offset
     if not 1 <= distance <= _MAX_DISTANCE:
@@ -82,7 +85,10 @@ def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
 
 
 def record_offset_of(position: Position) -> int:
-    """Return the offset of the record that the fingerprint of a position identifies."""
+    """Return the offset of the record that the fingerprint of a position identifies.
+
+    The fingerprint must be known.
+    """
     return position.offset - (position.fingerprint >> _CHECKSUM_BITS)
 
 
@@ -93,9 +99,9 @@ def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int
 
 
 def furthest(vector: Vector, other: Vector) -> Vector:
-    """Merge two vectors of log positions: the larger position of each log.
+    """Merge two vectors of log positions: the position with the larger offset of each log.
 
-    Returns `vector` itself if no position in `other` is larger.
+    Returns the object `vector` if no offset in `other` is larger and no log is added.
     """
     result: dict[str, Mapping[int, Position]] = {}
     for key, partitions in other.items():
@@ -111,12 +117,15 @@ def furthest(vector: Vector, other: Vector) -> Vector:
 
 
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
-    """Return `shared` in place of an equal vector, so that equal vectors are one object."""
+    """Return `shared` if it has the same offsets as `vector`, else `vector`.
+
+    Tables with equal vectors then share one object.
+    """
     return shared if vector is shared or offsets_of(vector) == offsets_of(shared) else vector
 
 
 def replaced(vector: Vector, changes: Vector) -> Vector:
-    """Set positions of a vector to those of `changes`, even if these are smaller."""
+    """Return a vector with the positions of `changes` set, even if these are smaller."""
     return {
         **vector,
         **{key: {**vector.get(key, {}), **positions} for key, positions in changes.items()},

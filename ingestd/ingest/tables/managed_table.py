@@ -40,10 +40,11 @@ class EarlierState:
 def state_before(
     table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, position: int
 ) -> EarlierState | None:
-    """Return the newest state at or below `snapshot` without rows from after `position`.
+    """Return the newest state, up to `snapshot`, without rows from after the source position.
 
-    Returns None if the required snapshots have expired. Raises FormatError if a progress record is
-    damaged.
+    The state is that of the empty table if no snapshot qualifies, and None if the required
+    snapshots have expired. Raises FormatError if a progress record is damaged, and UnsupportedError
+    if another version of ingestd wrote it.
     """
     shared = property_names(pipeline)[0]
     snapshot = newest_record(table, snapshot, shared)
@@ -93,9 +94,9 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
     """Return a table with its state and its newest progress record.
 
     `pipelines` are the current name of the pipeline, followed by its former names; the first name
-    with a record is used. Raises FormatError if the table or its record is damaged, and
-    ProgressLostError if the record was committed on a snapshot that was rolled back at the same
-    time.
+    with a record is used. Raises FormatError if the table or its record is damaged,
+    UnsupportedError if another version of ingestd wrote the record, and ProgressLostError if the
+    record was committed on a snapshot that was rolled back at the same time.
     """
     state = load_state(table)
     # The newest snapshot with any record has all valid records: each of our commits repeats them.
@@ -164,11 +165,11 @@ def table_context(
 
 
 def covered_before(managed: ManagedTable, pipeline: str, position: int) -> Vector | None:
-    """Return the offsets covered by the newest snapshot whose rows are all older than `position`.
+    """Return the offsets covered by the newest snapshot without rows from after `position`.
 
     `position` is a position in the log of the source. Records from the returned offsets on may be
-    newer. Returns an empty vector if no snapshot has only such rows, and None if the required
-    snapshots have expired. Raises FormatError if a progress record is damaged.
+    newer. Returns an empty vector if every snapshot has newer rows, and None if the required
+    snapshots have expired. Raises the errors of `state_before`.
     """
     state = state_before(managed.table, managed.state.snapshot, pipeline, position)
     return None if state is None else state.progress.end

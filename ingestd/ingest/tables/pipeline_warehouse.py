@@ -16,7 +16,7 @@ def open_catalog(settings: PipelineSettings) -> Catalog:
 
 
 def pipelines_folder(warehouse: str) -> str:
-    """Return the folder of a warehouse that has a folder for each pipeline."""
+    """Return the folder of a warehouse that contains the folders of all pipelines."""
     return f"{warehouse}/.ingestd"
 
 

@@ -50,9 +50,10 @@ _T = TypeVar("_T")
 class PipelineProgress:
     """The progress of a pipeline, as stored in a snapshot or in the claims file.
 
-    `end` has, for each log, the first offset that is not covered. `start` is the offset below which
-    every batch had been committed to every table before the snapshot; it omits logs in which it
-    equals `end`. `origin` is the offset from which the pipeline reads a log, unless that is 0.
+    `end` has, for each log, the first offset that is not covered. `start` has the offset below
+    which every batch had been committed to every table before the snapshot; it omits logs for which
+    this equals `end`. `origin` has the offset from which the pipeline reads a log, unless that is
+    0.
     `topics` maps topic keys to names. `tables` maps each table that has had a record to a number,
     which increases when the table is dropped and created again; `dropped` has the number of each
     table whose drop has been reported. `sources` are the sources whose start positions are set.
@@ -181,9 +182,9 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
 
 
 def encode_pipeline(progress: PipelineProgress) -> str:
-    """Return the progress of a pipeline as text, which is compressed if it exceeds 8 KiB.
+    """Return the progress of a pipeline as text, compressed if it has more than 8192 characters.
 
-    If any fingerprint is known, the text starts with the fingerprints, ordered by key and
+    If any fingerprint is known, the text starts with the fingerprints, ordered by topic key and
     partition; 0 is an unknown fingerprint.
     """
     keys = sorted({*progress.topics, *progress.end, *progress.origin})
@@ -214,8 +215,8 @@ def encode_pipeline(progress: PipelineProgress) -> str:
 def decode_pipeline(text: str) -> PipelineProgress:
     """Parse the text of a pipeline's progress in a snapshot property.
 
-    Raises one of the errors in DAMAGED if the text is invalid. Tables that were committed in the
-    same batch have the same text, and share the returned object.
+    Raises one of the errors in DAMAGED if the text is invalid. Results are cached by text: tables
+    with the same text, as after commits in the same batch, share the returned object.
     """
     prints: Iterator[int] = repeat(0)
     if text.startswith(_FINGERPRINTS):

@@ -44,9 +44,8 @@ class RegistryOpening:
         """Load all tables that are marked for this pipeline or named in progress records.
 
         Tables in `undecided` are excluded, because an operator is about to set their covered
-        offsets; in this case all other tables that lack a record are excluded, too. Raises
-        FormatError if a table is damaged, and ProgressLostError if a table lacks a record that it
-        should have.
+        offsets; in this case all other tables that lack a record are excluded, too. Raises the
+        errors of `open_table`, and ProgressLostError if a table lacks a record that it should have.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
@@ -82,7 +81,11 @@ class RegistryOpening:
         return ours and managed.progress is None and not managed.is_empty
 
     def _was_replaced(self, managed: ManagedTable) -> bool:
-        """Return whether a table that had a record was replaced: it is empty or unmarked."""
+        """Return whether a table that had a record was replaced by another table.
+
+        This is assumed if it has no snapshot, or has neither a record nor the mark of this
+        pipeline.
+        """
         return managed.is_empty or (managed.progress is None and not self._is_marked(managed))
 
     def load(self, name: str) -> ManagedTable:
@@ -115,10 +118,11 @@ class RegistryOpening:
         return {name: managed for name, managed in loaded.items() if managed is not None}
 
     def judged(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> ManagedTable:
-        """Complete an opened table by its covered offsets.
+        """Return an opened table with its covered offsets.
 
-        A new table, which has no record, covers the progress of the pipeline. Raises
-        ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.
+        They are those of its record, or those of the claims file if this has a valid claim. A new
+        table, which has no record, covers the progress of the pipeline. Raises ProgressLostError if
+        the table is marked for this pipeline and has snapshots, but no record.
         """
         if managed.progress is not None:
             covered = managed.covered

@@ -77,7 +77,8 @@ class TableRegistry:
     since the epoch. `keys` are the topic keys of existing topics, which the caller sets after it
     has requested them from the brokers. `iceberg` writes the Iceberg metadata of the tables after
     their commits. `progress` is the progress of the pipeline: every batch below `progress.end` is
-    committed to every table, so a table without a record covers these positions.
+    committed to every table, so a table without a record covers these positions. `open` describes
+    `missing` and `others`.
     """
 
     def __init__(
@@ -103,12 +104,14 @@ class TableRegistry:
         self.iceberg = IcebergThreads()
 
     def open(self, undecided: Collection[str] = ()) -> None:
-        """Load the tables with a record of this pipeline, and derive its progress.
+        """Load the tables of this pipeline, and derive its progress from their records.
 
-        Tables in `undecided` are excluded, and need no record when they are adopted. Sets `missing`
-        to tables that had a record but were dropped or have no snapshot, and `others` to tables of
-        the database to which other pipelines write. Raises FormatError if a table is damaged, and
-        ProgressLostError if a table has snapshots but lacks a record that it should have.
+        Creates the database and the dead-letter table if they do not exist. Tables in `undecided`
+        are excluded, and need no record when they are adopted. Sets `missing` to tables that had a
+        record but were dropped or have no snapshot, and `others` to tables of the database to which
+        other pipelines write. Raises FormatError if a table is damaged, ProgressLostError if a
+        table has snapshots but lacks a record that it should have, UnsupportedError if a table
+        cannot be written, and the errors of the catalog.
         """
         self._catalog.create_database(self._settings.database)
         opened = self._opening.open(undecided)
@@ -126,11 +129,15 @@ class TableRegistry:
         return lowest([self.progress.end, *covered], self.progress.origin)
 
     def ensure(self, name: str, schema: TableSchema) -> None:
-        """Open a table, creating it with `schema` if it does not exist."""
+        """Open a table, and create it with `schema` if it does not exist; see `ensure_all`."""
         self.ensure_all({name: schema})
 
     def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Open tables concurrently, creating tables that do not exist."""
+        """Open tables concurrently, and create tables that do not exist; `schemas` are by name.
+
+        Tables that are open already are skipped. Raises CommitConflictError if another pipeline has
+        started to write one of the tables, the errors of the catalog, and those of `open`.
+        """
         missing = [(name, schema) for name, schema in schemas.items() if name not in self.tables]
         with ThreadPoolExecutor(_THREADS, "create") as pool:
             created = list(pool.map(self._created, missing))
@@ -139,7 +146,11 @@ class TableRegistry:
             self._take(name, self._opening.judged(name, managed, self.progress))
 
     def adopt(self, name: str) -> FileStoreTable | None:
-        """Open a table of the catalog if it is not open yet; return None if it does not exist."""
+        """Open a table of the catalog if it is not open yet; return None if it does not exist.
+
+        Raises CommitConflictError if another pipeline has started to write the table, and the
+        errors of `open`.
+        """
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
@@ -149,7 +160,10 @@ class TableRegistry:
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
-        """Apply all changes to a table as one new schema version."""
+        """Apply all changes to a table as one new schema version.
+
+        Raises the errors of the catalog.
+        """
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
 
@@ -184,8 +198,9 @@ class TableRegistry:
     ) -> BatchContext:
         """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
-        With `ranges`, it contains only truncated tables, tables that have had rows of these topics,
-        and tables in `also`; `others` has the names of all other tables.
+        If `ranges` are given, the context contains only the dead-letter table, truncated tables,
+        tables that have had rows of the topics of the ranges, and tables in `also`; its `others`
+        are the names of all other tables.
         """
         settings, topics, included = self._settings, self.keys, set(self.tables)
         if ranges is not None:
@@ -266,7 +281,7 @@ class TableRegistry:
 
         Used for commits outside of batches: at the start of a pipeline, for an accepted loss, and
         to refresh an old record. `dropped` are names of carried snapshot properties to remove.
-        Raises the errors of `commit`.
+        Raises the errors of `commit` except OffsetGapError.
         """
         self.mark([name])
         finished = {
@@ -346,7 +361,10 @@ class TableRegistry:
         return refreshed
 
     def rename_sources(self, names: Mapping[str, str]) -> None:
-        """Rename sources in the progress records of the tables; `names` maps old to new names."""
+        """Rename sources in the progress records of the tables; `names` maps old to new names.
+
+        The next commit to a table stores its changed record.
+        """
         for table, managed in self.tables.items():
             if names and managed.progress is not None:
                 source_tables = frozenset(
@@ -368,7 +386,8 @@ class TableRegistry:
     def mark(self, names: Iterable[str]) -> None:
         """Mark tables as written by this pipeline, in a table option.
 
-        Must be called before the first record is committed; unlike `commit`, not concurrently.
+        Must be called before the first record is committed to a table, and, unlike `commit`, not
+        concurrently. Removes the marks of former names of the pipeline.
         """
         for name in names:
             formerly = set(self._settings.formerly)
@@ -460,9 +479,10 @@ class TableRegistry:
             )
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
-        """Return the record properties that a table lacked when it was opened, as empty strings.
+        """Return the properties of records that a table lacks, as empty strings.
 
-        A commit on a snapshot that has one of them is rejected.
+        These are the records of all pipelines that are marked in the table. A commit is rejected if
+        the snapshot on which it would build has one of them.
         """
         others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
         records = (property_names(other)[0] for other in others)

@@ -1,6 +1,6 @@
 """Derive the watermarks of tables from the event times of the records that batches have read.
 
-A watermark is a time up to which a table has all its rows, except late ones. Each topic partition
+A watermark is a time up to which a table has all its rows, except late rows. Each topic partition
 has reached the largest event time of its records, and a table the smallest time that its topic
 partitions have reached, less the allowed delay. Idle partitions are left out.
 
@@ -20,7 +20,10 @@ from ingestd.ingest.values.counts import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """The largest event time of a topic partition, in ms, and when its last record was read."""
+    """The largest event time of a topic partition, in ms since the epoch.
+
+    `seen` is the monotonic time in seconds at which its last record was noted.
+    """
 
     time: int
     seen: float
@@ -29,8 +32,8 @@ class _Reached:
 class Watermarks:
     """Derives watermarks from the event times that topic partitions have reached since the start.
 
-    `rules_of` returns the rules of a table (None: it gets no watermarks), and `clock` a monotonic
-    time in seconds.
+    `rules_of` returns the rules of a table, or None for a table without watermarks. `clock` returns
+    a monotonic time in seconds.
     """
 
     def __init__(
@@ -50,9 +53,11 @@ class Watermarks:
             self._advance(self._column.setdefault(table, {}), column_times)
 
     def of(self, table: str, partitions: Callable[[], Iterable[TopicPartition]]) -> int | None:
-        """Return the watermark of a table in ms since the epoch, or None if it is unknown.
+        """Return the watermark of a table in ms since the epoch, or None.
 
-        `partitions` returns the topic partitions from which the table may have rows.
+        It is None if the table has no watermarks, if a topic partition that is not idle has no time
+        yet, or if all are idle. `partitions` returns the topic partitions from which the table may
+        have rows.
         """
         rules = self._rules_of(table)
         if rules is None:
