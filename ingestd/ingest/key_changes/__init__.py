@@ -1,1 +1,1 @@
-"""Complete rows of updates that changed the primary key and left out large values."""
+"""Find the values that messages of updates with a changed primary key omit."""

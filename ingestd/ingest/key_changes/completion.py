@@ -28,13 +28,13 @@ def complete_rows(
 ) -> tuple[list[RowBlob], int]:
     """Fill in the values that key-changing updates of a table left out; return blobs and a count.
 
-    Values are read from `log` (None: Kafka) and from the table. Values that are not found stay
-    marked as omitted, so that an insert that was sent again keeps those of its row. They become
-    null if an earlier row is not the same one: in tables without a primary key, and in tables with
-    soft deletes, where it can be a deleted one. The count is the number of values that are not
-    found and that `fill_unavailable` does not count: those that become null, and those for which
-    the merge engine would keep an older value. Raises the errors of reading the source and the
-    table.
+    Values are read from `log` (None: Kafka) and from the table. A value that is not found stays
+    marked as omitted, so that an insert that was sent again gets the value from the existing row of
+    its key. It becomes null if that row can be another row: in tables without a primary key, and in
+    tables with soft deletes, where it can be a deleted row. The count is the number of values that
+    are not found and that `fill_unavailable` does not count: those that become null, and those for
+    which the merge engine would keep an older value. Raises the errors of reading the source and
+    the table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema
@@ -78,7 +78,10 @@ class _Moves:
 
 
 def _moves_of(blob: RowBlob, rules: MergeRules) -> _Moves | None:
-    """Return the inserts that lack values: those of updates, if their position is known."""
+    """Return the inserts with a known source position that lack values; None if there are none.
+
+    Such inserts are those of updates that changed the key.
+    """
     columns = tuple(name for name in omitted_columns(blob.rows) if _is_of_source(rules, name))
     if not columns or POSITION not in blob.rows.column_names:
         return None
@@ -89,7 +92,7 @@ def _moves_of(blob: RowBlob, rules: MergeRules) -> _Moves | None:
 
 
 def _is_of_source(rules: MergeRules, column: str) -> bool:
-    """Return whether a column in the table has the newest value of the source."""
+    """Return whether a column in the table contains the newest value of the source."""
     function = rules.functions.get(column)
     if function is not None:
         return function.name in (LAST_VALUE, LAST_NON_NULL_VALUE)
@@ -101,12 +104,12 @@ def _count_kept(rows: pa.Table, rules: MergeRules) -> int:
 
 
 def _count(rows: pa.Table, columns: list[str]) -> int:
-    """Return the number of values of some columns that inserts lack."""
+    """Return the number of values in these columns that are omitted in inserts."""
     return sum(int(np.count_nonzero(omitted(rows, name) & _inserts(rows))) for name in columns)
 
 
 def _with_nulls(rows: pa.Table) -> pa.Table:
-    """Return the rows with the values that inserts lack as nulls that are not omitted."""
+    """Return the rows with omitted values of inserts as nulls, no longer marked as omitted."""
     inserts = _inserts(rows)
     for name in omitted_columns(rows):
         rows = _marked(rows, name, omitted(rows, name) & ~inserts)
@@ -134,7 +137,10 @@ def _filled(move: _Moves, found: Mapping[str, FoundValues]) -> RowBlob:
 
 
 def _marked(rows: pa.Table, name: str, left_out: Mask) -> pa.Table:
-    """Return the rows with other marks of the omitted values of a column; shape (rows,)."""
+    """Return the rows with the mask `left_out` (rows,) as the marks of a column's omitted values.
+
+    If the mask is empty, the column of marks is removed.
+    """
     mark = UNAVAILABLE_PREFIX + name
     if left_out.any():
         return _replaced(rows, mark, pa.array(left_out))

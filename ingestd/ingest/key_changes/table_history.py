@@ -28,9 +28,9 @@ from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 
 
 def _as_the_table_is(policy: EvolutionPolicy) -> EvolutionPolicy:
-    """Return a policy under which columns that the table lacks are left out.
+    """Return a policy under which the table is not changed, and columns that it lacks are dropped.
 
-    Values for which the table has a separate column stay in it.
+    Values for which the table has a separate column are still moved to it.
     """
     separate = policy.on_refused == "new-column"
     return replace(policy, mode="none", on_refused="new-column" if separate else "ignore")
@@ -38,10 +38,10 @@ def _as_the_table_is(policy: EvolutionPolicy) -> EvolutionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """An earlier snapshot of a table, from which on its records are read again.
+    """An earlier snapshot of a table; the records after it are read again.
 
-    `snapshot_id` is None for an empty table. `covered` are the offsets that it covers. `position`
-    is the largest source position of its rows, -1 if unknown.
+    `snapshot_id` is None for the empty table. `covered` are the offsets that the snapshot covers,
+    and `position` is the largest source position of its rows, -1 if unknown.
     """
 
     snapshot_id: int | None
@@ -56,7 +56,7 @@ class Base:
 def base_before(context: BatchContext, identifier: str, position: int) -> Base | None:
     """Return the newest snapshot of a table whose rows are all from before a source position.
 
-    Returns None if the required snapshots have expired.
+    Returns None if the required snapshots have expired. Raises the errors of `state_before`.
     """
     target = context.tables[identifier]
     if target.snapshot_id is None:
@@ -81,10 +81,10 @@ class ReadRows:
 
 
 class TableHistory:
-    """Reads the records of a table since a snapshot, `base`, again, as far as needed.
+    """Reads the records of a table after the snapshot `base` again, as far as needed.
 
-    `records` is the number of rows that were read. `has_gap` is whether a log no longer has all
-    records since the base.
+    `records` is the number of rows that `read_on` has read. `has_gap` is whether a log no longer
+    has all records after the snapshot.
     """
 
     def __init__(self, context: BatchContext, identifier: str, base: Base, log: RecordLog) -> None:
@@ -105,19 +105,21 @@ class TableHistory:
         self.has_gap = False
 
     def passed(self, position: int) -> bool:
-        """Return whether all records from before a source position have been read.
+        """Return whether all rows up to a source position are known to have been read.
 
-        In a single topic partition, this is true of the position of every record that was read.
+        With a single topic partition, this is assumed: its rows have the order of the source, and
+        `read_on` has read them at least up to the row with this position.
         """
         return len(self._reached) == 1 or min(self._reached.values(), default=-1) > position
 
     def read_on(
         self, source: str, topic: str, position: int, ends: Mapping[TopicPartition, int]
     ) -> Iterator[ReadRows]:
-        """Read on in a topic, and yield rows up to a source position or the ends of its logs.
+        """Continue reading a topic, and yield the table's rows of each of its partitions.
 
-        `ends` are offsets up to which topic partitions are read in any case. The next call
-        continues where this one ended.
+        A partition is read until a row has a larger source position than `position` and the offset
+        in `ends` is reached, or up to the end of its log. The next call continues there. Raises the
+        errors of reading the log and of `shape_again`.
         """
         kafka = self._context.sources[source].kafka
         for available in self._log.ranges(kafka, topic):
@@ -149,7 +151,7 @@ class TableHistory:
             yield read
 
     def read(self, where: TopicPartition, start: int, until: int) -> Iterator[ReadRows]:
-        """Read an offset range of a topic partition, and yield the table's rows of it."""
+        """Read an offset range of a topic partition again, and yield the table's rows in it."""
         offset_range = OffsetRange(where.source, where.topic, where.partition, start, until)
         yield from self._shaped(where, self._chunks(offset_range))
 

@@ -1,14 +1,14 @@
 """Find the values that inserts of key-changing updates lack.
 
-A value is in the row of the old key, whose records are in any partition of the topic, and in this
-batch, earlier or later ones. So the records are read twice again, from a state of the table from
-before the update up to the update in every partition: first their keys, to trace each value to the
-row or the table that has it, then the rows that have values.
-
 If an update changes the key of a row, the source sends a delete of the old key and an insert of the
 new key, both with the position of the update in its log. PostgreSQL leaves unchanged large values
 out of the insert. Such a value is that of the old key just before the delete. The row of the old
 key can lack it, too: an update left it out, or the key had changed before.
+
+Records of the old key can be in any partition of the topic, and in this batch, an earlier or a
+later batch. So records are read again, in every partition, from the positions of an earlier state
+of the table up to the update. They are read twice: first only their keys are used, to trace each
+value to the row, or the table, that has it, and then the rows that have values are read.
 """
 
 import time
@@ -47,8 +47,8 @@ _ABSENT = -1
 class RowHistory:
     """n rows of one table in the order of their changes, each array of shape (n,).
 
-    `sources` are the numbers of their source tables, which are different tables if they are in
-    different topics, and `keys` those of their primary keys, which differ between source tables.
+    `sources` numbers the source tables of the rows; a source table in two topics counts as two.
+    `keys` numbers their primary keys; equal keys of different source tables have different numbers.
     `positions` are positions in the log of the source, -1 if unknown.
     """
 
@@ -60,11 +60,12 @@ class RowHistory:
 
 @dataclass(frozen=True, slots=True)
 class ValueOrigins:
-    """Where the values of a column come from, each array of shape (n,) with indices of rows.
+    """The origins of the values of a column, for n rows; each array (n,) has indices of rows.
 
-    `rows` are the rows that have the value, and `table_keys` the rows whose keys have it in the
-    table, as of the beginning of the history. `unpaired` are inserts whose delete is not in the
-    history. An index is `_ABSENT` if another array has one, or if no row has the value.
+    The value of a row is in the row `rows`, or in the table's row with the key of the row
+    `table_keys`, as of the beginning of the history, or cannot be traced beyond the insert
+    `unpaired`, whose delete is not in the history. The indices in the other two arrays are
+    `_ABSENT`, and all three are if the value does not exist.
     """
 
     rows: Indices
@@ -72,7 +73,10 @@ class ValueOrigins:
     unpaired: Indices
 
     def of(self, rows: Indices) -> "ValueOrigins":
-        """Return origins that name these rows as the source of each value; `_ABSENT` means none."""
+        """Return the origins of the values of the rows at these indices.
+
+        An index that is `_ABSENT` has no origin.
+        """
         taken = [
             np.append(array, _ABSENT)[rows] for array in (self.rows, self.table_keys, self.unpaired)
         ]
@@ -80,11 +84,12 @@ class ValueOrigins:
 
 
 def deletes_of_inserts(history: RowHistory) -> Indices:
-    """Return, for each row, the delete of the same update, or `_ABSENT` if it is not known.
+    """Return, for each row, the index of the delete of the same update, or `_ABSENT` if unknown.
 
-    If a source sent the changes again, this is the first delete: the row of the old key was as the
-    update found it only before this one. Deletes of several keys at one position are not of one
-    update, which a source should not send, so they have no insert.
+    Rows of a source table at the same position are of the same update. If the source sent its
+    changes again, the first delete is returned, because only before it the row of the old key had
+    the value that the update kept. If a position has deletes of several keys, which a source should
+    not send, no delete is returned.
     """
     known = np.flatnonzero(history.positions >= 0)
     columns = {"source": history.sources[known], "position": history.positions[known]}
@@ -101,9 +106,9 @@ def deletes_of_inserts(history: RowHistory) -> Indices:
 
 
 def preceding_rows(history: RowHistory) -> Indices:
-    """Return, for each row, the newest earlier row of its key, or `_ABSENT`.
+    """Return, for each row, the index of the newest earlier row of its key, or `_ABSENT`.
 
-    Rows before updates are not rows of a key.
+    Before images are never returned.
     """
     count = len(history.kinds)
     order = pair_order(history.keys, np.arange(count))
@@ -119,9 +124,9 @@ def preceding_rows(history: RowHistory) -> Indices:
 def value_origins(
     history: RowHistory, left_out: Mask, deletes: Indices, preceding: Indices
 ) -> ValueOrigins:
-    """Return where the values of a column come from; `left_out` (n,) marks the omitted values.
+    """Return the origins of the values of a column; `left_out` (n,) is the mask of omitted values.
 
-    `deletes` and `preceding` are those of `deletes_of_inserts` and `preceding_rows`.
+    `deletes` and `preceding` are the results of `deletes_of_inserts` and `preceding_rows`.
     """
     count, kinds = len(history.kinds), history.kinds
     here = np.arange(count)
@@ -149,19 +154,19 @@ def value_origins(
 
 
 MAX_RECORDS = 2_000_000
-"""Maximum number of records that are read again; they take about 100 bytes of memory each."""
+"""Maximum number of rows that are read again; each takes about 100 bytes of memory."""
 WAIT_SECONDS = 5.0
-"""Maximum time for a delete to appear in the log after the insert of the same update."""
+"""Maximum time to wait until the delete of an update appears in the log after its insert."""
 _PAUSE_SECONDS = 0.1
 _LOG = "ingestd:log"
 """The number of a topic partition, which identifies a row together with its offset and key."""
 _SOURCE = "ingestd:source"
-"""The number of a source table, whose row a key identifies."""
+"""The number of a source table; a row is identified by it and its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Inserts of one topic partition that lack values which are to be found.
+    """Inserts of one topic partition whose omitted values are searched.
 
     `rows` have kind, offset, position, key and the columns of the values.
     """
@@ -172,7 +177,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """The values found for one column, with the index of the value for each of n inserts.
+    """The values found for one column; `indices` (n,) has the index of the value of each insert.
 
     An index is `_ABSENT` if no value was found.
     """
@@ -188,10 +193,10 @@ def find_values(
     wanted: Sequence[Wanted],
     log: RecordLog,
 ) -> list[Mapping[str, FoundValues]]:
-    """Return the values of some columns of a table for each of `wanted`.
+    """Return, for each of `wanted`, the values found, by column.
 
-    They are empty if the required snapshots have expired, or if too many records would be read.
-    Raises the errors of reading the source and the table.
+    The mappings are empty if the required snapshots have expired, or if more than `MAX_RECORDS`
+    rows would be read. Raises the errors of reading the source and the table.
     """
     search = _Search(context, identifier, columns, wanted, log)
     found = search.values()
@@ -207,8 +212,8 @@ def find_values(
 class _Trace:
     """The origins of the values of n inserts.
 
-    `rows` identify the rows that were read again; the indices of `origins` refer to them, with
-    shape (n,). `unpaired` are the positions of inserts whose delete was not read.
+    `rows` identify the rows that were read again. `origins` has, for each column, arrays (n,) with
+    indices of these rows. `unpaired` are the positions of inserts whose delete was not read.
     """
 
     base: Base
@@ -248,7 +253,7 @@ class _Search:
         return rows.append_column(_LOG, pa.array(np.full(rows.num_rows, number)))
 
     def values(self) -> dict[str, FoundValues]:
-        """Return the values of each column, with indices for all inserts."""
+        """Return the values of each column, with indices for all inserts; empty without a trace."""
         trace = self._traced()
         if trace is None:
             return {}
@@ -265,7 +270,10 @@ class _Search:
         return found
 
     def _traced(self) -> _Trace | None:
-        """Return the trace from a state that is old enough, or from the oldest that exists."""
+        """Return the trace from a state that is old enough, or else from the oldest usable state.
+
+        Returns None if the first state has expired already, or has too many rows after it.
+        """
         trace, first = None, int(self._positions.min())
         while (base := base_before(self._context, self._identifier, first)) is not None:
             longer = self._trace_from(base)
@@ -279,7 +287,10 @@ class _Search:
         return trace
 
     def _trace_from(self, base: Base) -> _Trace | None:
-        """Return the trace of all rows since a state, or None if these are too many."""
+        """Return the trace of all rows since a state, or None if these are too many.
+
+        Waits up to `WAIT_SECONDS` for deletes that are not in the log yet.
+        """
         history = TableHistory(self._context, self._identifier, base, self._log)
         topics = dict.fromkeys((where.source, where.topic) for where in self._ends)
         last, deadline = int(self._positions.max()), time.monotonic() + WAIT_SECONDS
@@ -346,7 +357,10 @@ class _Search:
         )
 
     def _read_values(self, trace: _Trace) -> tuple[pa.Table, Indices]:
-        """Return the rows that have values, and the index there of each row of the trace."""
+        """Return the rows that have values, and an array with their index for each traced row.
+
+        The index is `_ABSENT` for traced rows whose values are not needed or not found.
+        """
         needed = _used(origins.rows for origins in trace.origins.values())
         wanted = trace.rows.take(needed)
         logs, offsets = wanted.column(_LOG).to_numpy(), wanted.column(OFFSET).to_numpy()
@@ -367,7 +381,10 @@ class _Search:
         return rows, at
 
     def _table_values(self, trace: _Trace) -> tuple[pa.Table, Indices]:
-        """Return the rows of the table, and the index there of the key of each row of the trace."""
+        """Return rows of the table, and an array with the index of the key of each traced row.
+
+        The index is `_ABSENT` for keys that are not needed or not found.
+        """
         at = np.full(trace.rows.num_rows, _ABSENT, np.int64)
         needed = _used(origins.table_keys for origins in trace.origins.values())
         keys = trace.rows.select(self._keys).take(needed)

@@ -65,7 +65,8 @@ class AttemptResult:
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
     """Combine the results of the tasks of one run.
 
-    If source tables share a target without permission, only the findings of its owners are used.
+    If source tables must not share a target, only discoveries and truncates of the source tables
+    that the target accepts are used.
     """
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     counts, times = Counts(), BatchTimes()
@@ -133,7 +134,7 @@ def _owners(
 def _source_tables(
     reports: Iterable[Report], owners: Mapping[str, frozenset[QualifiedSourceTable]]
 ) -> dict[str, frozenset[QualifiedSourceTable]]:
-    """Return the accepted source tables of which each target has rows."""
+    """Return, for each target, the source tables of its rows that it accepts (`owners`)."""
     source_tables: dict[str, frozenset[QualifiedSourceTable]] = {}
     for report in reports:
         _unite(

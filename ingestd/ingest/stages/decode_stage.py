@@ -1,8 +1,8 @@
 """Stage 1 of a batch, in one task: read offset ranges and produce (slot, blob) pairs.
 
 Records are fetched and decoded to change batches. Each batch is routed to its target, and its rows
-are converted to the columns of the table, without rows that the table already covers. They are sent
-to the write task of their slot. Rejected records are sent in the same way, as rows of the
+are converted to the columns of the table, without rows that the table already covers. Each row is
+sent to the write task of its slot. Rejected records are sent in the same way, as rows of the
 dead-letter table.
 """
 
@@ -55,14 +55,16 @@ def decode_ranges(
     task_index: int = 0,
     fetch: Fetch | None = None,
 ) -> Pairs:
-    """Decode the ranges of one task into (slot, blob) pairs for the write stage.
+    """Decode the ranges of one task, and yield (slot, blob) pairs for the write stage.
 
-    The last pair is the report of the task, in slot `task_index` modulo the number of slots. If the
-    batch must run again, every slot also gets an abort marker, so that nothing is written. Decoding
-    continues, so that one run discovers all schema differences.
+    `fetch` reads a range; None reads it from Kafka. The last pair is the report of the task, in
+    slot `task_index` modulo the number of slots. If the batch must run again, every slot also gets
+    an abort marker, so that nothing is written. Decoding continues, so that one run discovers all
+    schema differences.
 
-    Raises SourceError if fetching fails; PolicyStopError, SchemaConflictError or UnsupportedError
-    if the configuration or a table does not allow the records.
+    Raises SourceError if fetching fails (LogChangedError if a log no longer has its range), and
+    PolicyStopError, SchemaConflictError, ConfigError or UnsupportedError if the configuration or a
+    table does not allow the records.
     """
     task = _DecodeTask(context, task_index)
     for source, of_source in groupby(ranges, lambda offset_range: offset_range.source):
@@ -75,9 +77,9 @@ def decode_ranges(
 def shape_again(
     context: BatchContext, source: str, chunks: Iterable[RecordChunk]
 ) -> Iterator[ShapedRows]:
-    """Decode chunks of a source to rows of their targets again, without sending or counting them.
+    """Decode chunks of a source again, and yield the rows of their targets without sending them.
 
-    Raises the errors of `decode_ranges`.
+    Raises the errors of `decode_ranges`, except those of fetching.
     """
     task = _DecodeTask(context, 0)
     for chunk in chunks:
@@ -104,7 +106,11 @@ class _DecodeTask:
     def fetch(
         self, source: str, ranges: Sequence[OffsetRange], fetch: Fetch | None
     ) -> Iterator[RecordChunk]:
-        """Return the chunks of ranges of a source; the ranges are of different topic partitions."""
+        """Return an iterator over the chunks of ranges of a source.
+
+        The ranges are of different topic partitions. Ranges that cannot be read are recorded in the
+        findings.
+        """
         context, settings = self._context, self._context.sources[source]
         if fetch is not None:
             return (
@@ -159,7 +165,7 @@ class _DecodeTask:
             yield from self._release()
 
     def decode_with_before_images(self, source: str, chunk: RecordChunk) -> Decoded:
-        """Decode a chunk with before images, and then all later chunks of the source."""
+        """Decode a chunk with before images; `decode` then includes them in all later chunks."""
         self.images.add(source)
         return self.decode(source, chunk)
 
@@ -249,12 +255,12 @@ class _DecodeTask:
         yield from self._place(target, where, rows)
 
     def _release(self) -> Pairs:
-        """Yield rows that were buffered for deduplication, unless the batch runs again."""
+        """Yield blobs of rows that were buffered for deduplication, unless the batch runs again."""
         if not self._findings.runs_again:
             yield from self._dedup.release()
 
     def finish(self) -> Pairs:
-        """Yield the report of the task, and abort markers if the batch must run again."""
+        """Yield buffered rows, or abort markers if the batch must run again; then the report."""
         yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_abort_marker()) for slot in range(self._context.slots))
@@ -265,7 +271,7 @@ class _DecodeTask:
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """Split off the records larger than `max_bytes` as rejected records; return both.
+    """Return the chunk without records larger than `max_bytes`, and these as rejected records.
 
     The size of a record is that of its key and value together.
     """

@@ -19,8 +19,8 @@ _NO_INDEX = IndexEntries()
 def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchContext:
     """Return the context for the decode tasks of a batch that reads `ranges`.
 
-    Its tables have no index entries, sequence numbers and snapshots, and only the covered offsets
-    within the ranges.
+    Its tables have no index entries, sequence numbers and snapshots. Of the covered offsets, only
+    those after the start of a range remain. The buffer and cache sizes of the write stage are 0.
     """
     starts = starts_of(ranges)
     tables = {name: _table_view(table, starts) for name, table in context.tables.items()}
@@ -39,7 +39,7 @@ def _table_view(table: TableContext, starts: Mapping[SourcePartition, int]) -> T
 
 
 def _held_of(covered: Coverage, starts: Mapping[SourcePartition, int]) -> Coverage:
-    """Return the covered offsets that are after the start of their range."""
+    """Return the covered offsets that are after the start of a range of their topic partition."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():
         until = covered.get(source, {}).get(topic, {}).get(partition, 0)

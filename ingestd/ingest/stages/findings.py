@@ -29,7 +29,7 @@ MAX_SAMPLES = 20
 """Maximum number of rejected records that are reported individually; all are counted."""
 _PER_MILLI = {"ms": 1, "us": 1000, "ns": 1_000_000}
 ASKED_FOR = "no-route"
-"""The reason of dead letters that `routing.unmatched` requests."""
+"""The reason code of dead letters that are written because of `routing.unmatched`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class DiscoveryLog:
     def add(self, discovery: Discovery) -> None:
         """Add a discovery, merged with earlier discoveries of the same target and source table.
 
-        If their types cannot be merged, it stays separate, and the driver rejects it.
+        If their types cannot be merged, it is kept separately, and the driver decides according to
+        the policy of the table.
         """
         key = (discovery.table, discovery.source_table)
         known = self._merged.get(key)
@@ -68,7 +69,7 @@ class DiscoveryLog:
 def merge_columns(
     known: Mapping[str, DataType], added: Mapping[str, DataType], *, fresh: bool
 ) -> dict[str, DataType] | None:
-    """Merge columns, starting with those of `known`; return None if two types cannot be merged.
+    """Return all columns with merged types, those of `known` first; None if types cannot be merged.
 
     `fresh` has the same meaning as in `merge_types`.
     """
@@ -138,12 +139,12 @@ class Findings:
                 self.times.note_column(rows.table, where, time)
 
     def note_discovery(self, discovery: Discovery) -> None:
-        """Record columns or schema changes that a table lacks."""
+        """Record a discovery; unless it is idle, the batch must run again."""
         self.discoveries.add(discovery)
         self.runs_again |= not discovery.is_idle
 
     def note_unreadable(self, unreadable: Unreadable) -> None:
-        """Record a range that cannot be read although its brokers respond."""
+        """Record a range that cannot be read although its brokers respond: the batch runs again."""
         self._unreadable.append(unreadable)
         self.runs_again = True
 
@@ -166,7 +167,7 @@ class Findings:
         self._topics.setdefault(table, set()).add((source, topic))
 
     def note_truncate(self, truncate: TableTruncate) -> None:
-        """Record a truncate that the table has not applied yet."""
+        """Record a truncate that the table has not applied yet: the batch runs again."""
         self._truncates.append(truncate)
         self.runs_again = True
 
@@ -192,7 +193,10 @@ class Findings:
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
-        """Count records that may have another data format, and the formats that some resemble."""
+        """Count rejected records that may have another data format than configured.
+
+        For up to 20 of them in each topic, also counts the format that the message resembles.
+        """
         for rejected in (dead_letter.rejected for dead_letter in dead_letters):
             if rejected.stage == GAP_STAGE or rejected.reason == ASKED_FOR:
                 continue
@@ -221,10 +225,10 @@ class Findings:
 
 
 def newest_millis(rows: pa.Table, column: str) -> int | None:
-    """Return the largest timestamp in a column, in ms since the epoch.
+    """Return the largest timestamp in a column, in ms since the epoch, rounded down.
 
     Returns None if the rows have no such column, or no value in it. Raises ConfigError if the
-    column has another type.
+    column is not a timestamp.
     """
     if column not in rows.column_names:
         return None
@@ -263,7 +267,10 @@ class EventClock:
             self.times.note_reached(where, int(chunk.offsets[-1]), time)
 
     def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:
-        """Return the time of a change, else the timestamp of its record, else None."""
+        """Return the time of a record's change, in ms since the epoch.
+
+        If the message contains none, returns the timestamp of the record, or None without one.
+        """
         settings, message = self.sources[source], chunk.values[index]
         if message is not None and settings.format_settings.schemas is not None:
             message = settings.format_settings.framing.json_body(message)
@@ -275,9 +282,9 @@ class EventClock:
 
 
 def change_time(data_format: str, message: bytes | None) -> int | None:
-    """Return the time of a message's change, in ms since the epoch, or None if it contains none.
+    """Return the time of the change in a message, in ms since the epoch; None if it has none.
 
-    `message` must not contain a schema id.
+    `message` must not start with a schema id.
     """
     event_time = describe_format(data_format).event_time
     if event_time is None or message is None:

@@ -1,8 +1,8 @@
 """Drop rows in a decode task that are replaced by a later row with the same key.
 
 Rows of a table that keeps only the newest row of a key are buffered until the task has read its
-ranges, or its memory limit is reached. A row is dropped only if just the newest row of a key
-matters: tables that merge, order by a column, or write an input changelog get all rows.
+ranges, or its memory limit is reached. Tables for which earlier rows of a key matter, because they
+merge rows, order them by a column, or write an input changelog, get all rows.
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#deduplicate
 """
 
@@ -38,7 +38,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Pairs = Iterator[tuple[int, Blob]]
 _LEAST_ROWS = 2048
-"""Minimum number of rows of a topic partition for deduplication."""
+"""Fewer buffered rows of a table and topic partition are not deduplicated."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,10 @@ class MapSideDedup:
     def add(
         self, target: TableContext, where: TopicPartition, rows: pa.Table, slots: Slots
     ) -> Pairs:
-        """Add rows of a table with their slots; yield blobs of rows that are not buffered."""
+        """Buffer rows of a table with their slots, or yield their blobs.
+
+        Rows are buffered only if the table keeps the newest row of each key.
+        """
         if not keeps_newest(target.table):
             yield from _blobs(target.identifier, where, rows, slots)
             return
@@ -96,7 +99,7 @@ class MapSideDedup:
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
-        """Deduplicate all buffered rows, and yield their blobs."""
+        """Deduplicate all buffered rows, and yield the blobs of the remaining rows."""
         held, self._held, self._bytes = self._held, {}, 0
         for key in list(held):
             yield from self._release(*key, held.pop(key))
@@ -183,7 +186,10 @@ def keeps_newest(table: FileStoreTable) -> bool:
 
 
 def can_be_left_out(rows: pa.Table) -> bool:
-    """Return whether a later row can replace these rows: none omits values or is a before image."""
+    """Return whether a later row of the same key can replace each of these rows.
+
+    That is not the case if a row omits values or is a before image.
+    """
     if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
         return False
     return not bool((rows.column(KIND).to_numpy() == RowKind.UPDATE_BEFORE).any())
@@ -208,10 +214,10 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
 
 
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
-    """Replace source positions by the largest position up to each row in its slot.
+    """Return the rows with the largest source position up to each row in its slot as its position.
 
-    These positions order the rows of several topic partitions, so they must take dropped rows into
-    account.
+    Positions order the rows of several topic partitions, so those of dropped rows must be taken
+    into account. `slots` has the slot of every row; shape (rows,).
     """
     if POSITION not in rows.column_names:
         return rows

@@ -50,7 +50,8 @@ class TableEvents:
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
         """Record all events of a chunk; return dead letters for the rejected events.
 
-        Raises SchemaConflictError if a schema change cannot be applied and the policy fails.
+        Raises SchemaConflictError if a schema change cannot be applied and the policy fails, the
+        errors of `Targets.of`, and FormatError if a table option is damaged.
         """
         dead_letters = [self._truncate(chunk, truncate) for truncate in decoded.truncates]
         for event in decoded.schema_changes:
@@ -140,7 +141,7 @@ class TableEvents:
         return None
 
     def _note_comments(self, chunk: RecordChunk, event: SchemaChangeEvent) -> None:
-        """Record the comments that a table lacks, unless the table is not in the context."""
+        """Record comments that the table may take, unless the context lacks the existing table."""
         source_table = QualifiedSourceTable(self._source, *event.source)
         target = self._targets.of(chunk.topic, source_table) if event.comments else None
         if target is None or target.rejection or target.table in self._context.others:
@@ -158,7 +159,10 @@ class TableEvents:
             )
 
     def _proven_so_far(self, table: str) -> Iterator[ProvenChange]:
-        """Yield earlier changes of the same table in the task, on which a change may depend."""
+        """Yield the renames and drops of a table that the task has recorded so far.
+
+        A later change may depend on them.
+        """
         for discovery in self._findings.discoveries.findings():
             if discovery.table == table:
                 yield from discovery.proven
@@ -218,8 +222,8 @@ def _not_followed(
 ) -> tuple[ProvenChange, ...]:
     """Return the changes that the table has not applied yet.
 
-    A change that is repeated with each chunk is applied once, and is ignored if the table cannot
-    apply it.
+    Of a repeated event, which is derived again for each chunk, changes that the table cannot apply
+    are left out.
     """
     column_history = read_column_history(target.table.schema.options, target.identifier)
     if not event.is_repeated:

@@ -2,10 +2,10 @@
 
 For a truncate, a connector sends one record without a key to any partition of the topic, so it may
 be read after rows that are newer in the source. If rows have source positions, these determine
-which rows are older. The positions of rows in the table are unknown, so the table is truncated, and
-all records after its last snapshot from before the truncate are read again. In a topic with one
-partition, the offset determines which rows are older, even without a position. All other truncates
-are handled according to the policy.
+which rows are older. Rows in the table are stored without their positions, so the table is emptied;
+if it may have newer rows, all records after its last snapshot from before the truncate are read
+again. In a topic with one partition, the offset determines which rows are older, even without a
+position. All other truncates are handled according to the policy.
 """
 
 import logging
@@ -44,13 +44,13 @@ _Record = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What decisions on truncates must know of logs and tables, as functions.
+    """Functions by which decisions on truncates query the logs and tables.
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
     `before`, given a table and a source position, returns the offsets covered by its last snapshot
-    from before that position, or None if that snapshot has expired. `begins` returns the first
-    offsets of logs; logs that no longer exist are omitted.
+    without rows from after that position, or None if that snapshot has expired. `begins` returns
+    the first offsets of logs; logs that no longer exist are omitted.
     """
 
     partitions: Callable[[str, str], int]
@@ -62,7 +62,11 @@ class Stream:
 
 @dataclass(slots=True)
 class Truncates:
-    """The decisions on the truncates of a batch: tables to truncate, and truncates not applied."""
+    """The decisions on the truncates of a batch.
+
+    `accepted` maps tables to truncate to how they are truncated. `refused` maps each truncate that
+    is not applied, as (source, topic, partition, offset), to the reason.
+    """
 
     accepted: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
@@ -70,7 +74,8 @@ class Truncates:
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
         """Decide on the truncates that a run of the batch has found.
 
-        Raises PolicyStopError if a truncate is ambiguous and the policy of its table fails.
+        Raises PolicyStopError if a truncate is ambiguous and the policy of its table fails, and the
+        errors of the functions of `stream`.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:
@@ -110,7 +115,10 @@ class Truncates:
         )
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
-        """Extend the ranges of a batch by the offsets that an accepted truncate reads again."""
+        """Return the ranges of a batch, extended by the records that accepted truncates read again.
+
+        The result is sorted and has no empty ranges.
+        """
         by_partition = {
             (range_.source, range_.topic, range_.partition): range_ for range_ in ranges
         }
@@ -127,8 +135,8 @@ class Truncates:
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
     """Return whether later batches may read rows that are older than a truncate of the table.
 
-    They may if the table has rows of several topic partitions, because each of them may still have
-    unread older rows.
+    That is possible if the table has rows of several topic partitions, because each of them may
+    still have unread older rows.
     """
     topics = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)

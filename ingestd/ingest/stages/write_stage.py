@@ -67,7 +67,8 @@ RANK = "ingestd:rank"
 class Run:
     """Rows of a table that are written together, with their ranks in the order of arrival.
 
-    `topics` has the number of each row's topic within the run.
+    The ranks are in the column `RANK`. `topics` (rows,) has the number of each row's topic within
+    the run.
     """
 
     rows: pa.Table
@@ -79,10 +80,10 @@ def write_slot(
 ) -> WriteOutcome:
     """Write the rows of all blobs of a task; return commit messages, reports and counts.
 
-    Rows get sequence numbers in order of their ranks. If a blob is an abort marker, nothing is
+    Rows get sequence numbers in order of their ranks. If the batch must run again, nothing is
     written. If dead letters are written to a topic, they are sent immediately. Raises StorageError,
-    FormatError or UnsupportedError if a table cannot be written, SourceError or PolicyStopError if
-    dead letters cannot be sent, and the errors of `complete`.
+    FormatError or UnsupportedError if a table cannot be written, the errors of `send_dead_letters`
+    if dead letters cannot be sent, and the errors of `complete`.
     """
     received = receive(blobs)
     reach(CrashPoint.SLOT_RECEIVED)
@@ -124,7 +125,7 @@ class _TableWriter:
         self._new_name: Callable[[], str] = data_file_names(self._table)
 
     def write(self, blobs: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
-        """Write all rows; return commit messages of buckets with rows or a changed hash index."""
+        """Write all rows; return commit messages of written buckets and of changed hash indexes."""
         messages: list[CommitMessage] = []
         waits = self._mode is BucketMode.POSTPONE
         # Merging sorts by key and sequence number anyway, so rows need not be sorted here.
@@ -171,7 +172,7 @@ class _TableWriter:
         return rows.select([name for name in rows.column_names if name not in done_with])
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
-        """Return the current partitions of keys that do not include the partition columns."""
+        """Return the partitions, as serialized rows, that contain the keys in the table now."""
         partitions: frozenset[bytes] = frozenset()
         for share, mine in self._shares(keys):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
@@ -179,7 +180,7 @@ class _TableWriter:
         return partitions
 
     def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
-        """Yield each hash range of keys, with the indices of its rows."""
+        """Yield each share of the key hashes, with the indices of the rows whose key is in it."""
         assigners = self._target.assigners
         owners = assigners_of_keys(primary_key_hashes(self._table, keys), assigners)
         for owner in np.unique(owners).tolist():
@@ -208,7 +209,7 @@ class _TableWriter:
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
     ) -> Iterator[CommitMessage]:
-        """Write rows whose keys can move between partitions, one hash range of keys at a time."""
+        """Write rows whose keys can move between partitions, one share of the keys at a time."""
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             assigned = assigner.assign(rows.take(mine), codes[mine], partitions)
@@ -277,12 +278,12 @@ def runs(
 ) -> Iterator[Run]:
     """Yield the rows of blobs in runs of about `max_bytes`, each with at least one blob or row.
 
-    Ranks order rows across runs. If values are omitted, all rows are one run, because an older
-    value can be in any earlier row. If `whole`, all rows are one run, too, for merge engines that
-    cannot merge rows of a key across runs. The rows of a run are sorted by rank. If `by_number`,
-    they are not sorted, for callers that use only ranks, but no run has a row with a lower rank
-    than an earlier run, even if blobs must be split: changelog readers read the files of a snapshot
-    in sequence, and the last row of a key is the newest for them.
+    Each row gets its rank among the rows of all blobs. All rows are one run if values are omitted,
+    because an older value can be in any earlier row, and if `whole`, for merge engines that cannot
+    merge rows of a key across runs. The rows of a run are sorted by rank. If `by_number`, they are
+    sorted only if values are omitted, because the caller sorts them itself; but no run has a row
+    with a lower rank than a row of an earlier run, even if blobs must be split: changelog readers
+    read the files of a snapshot in sequence, and take the last row of a key as the newest.
     """
     fills = any(omission_marks(blob.rows) for blob in blobs)
     together, in_order = whole or fills, fills or not by_number
@@ -351,7 +352,7 @@ def repeated_rows(
 
     A connector that was killed sends changes again, which would be duplicates in a table without a
     primary key. Rows without a position, which include snapshot rows, are never repeats. `topics`
-    is the number of the topic of each row.
+    (n,) are the numbers of the topics of the rows, and `columns` the columns that are compared.
     """
     repeated = np.zeros(rows.num_rows, np.bool_)
     positions = rows.column(POSITION).to_numpy()
