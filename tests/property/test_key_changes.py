@@ -560,16 +560,14 @@ def test_an_update_of_a_part_of_the_message_key_that_the_table_does_not_have(
     pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
     pipeline.table_settings = TableSettings(primary_keys=("n",))
     database = Database(pipeline.kafka)
-    for operation, key, big, position in [
-        ("c", number + 1, "of both", 101),
-        ("d", number + 1, None, 102),
-        ("c", number + 2, LEFT_OUT, 102),
-    ]:
+    first, second = number + 1, number + 2
+    events = [("c", first, "of both", 101), ("d", first, None, 102), ("c", second, LEFT_OUT, 102)]
+    for operation, key, big, position in events:
         database.position = position
         row = {"id": key, "n": 7, "big": big}
         database.send(operation, {"id": key, "n": 7}, None if operation == "d" else row)
     run(pipeline)
-    assert found(pipeline) == [(number + 2, 7, "of both", None)]
+    assert found(pipeline) == [(second, 7, "of both", None)]
 
 
 def test_an_update_in_one_message_that_has_only_changed_columns(tmp_path: Path) -> None:
