@@ -15,6 +15,7 @@ from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
+from ingestd.paimon.table.read.fallback_branch import fallback_branch, snapshot_rows
 from ingestd.paimon.table.read.incremental_read import (
     CHANGE_FIELDS,
     change_fields,
@@ -116,12 +117,8 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
     target = _target(table, request)
     if target.between is not None:
         return _added_rows(table, request, target.between)
-    snapshot = target.snapshot
-    if snapshot is not None and target.travels:
-        # With the columns that the table had at that snapshot.
-        table = table.with_schema(table.schemas(snapshot.schema_id))
-    reader = _reader(table, request)
-    rows = iter(()) if snapshot is None else reader.rows(snapshot)
+    reader = _reader(target.at(table), request)
+    rows = snapshot_rows(reader, target.snapshot, fallback_branch(table, target))
     return PrintedRows(rows, reader.row_fields(), in_order=False)
 
 

@@ -1,6 +1,6 @@
 """Scans of tables, which are read on demand as Arrow, pandas, Polars or DuckDB."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +16,7 @@ from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.fallback_branch import fallback_branch, snapshot_rows
 from ingestd.paimon.table.read.incremental_read import (
     change_fields,
     iter_added_rows,
@@ -121,12 +122,9 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
         after, last = target.between
         added = partial(iter_added_rows, table, after + 1, last)
         return _matching_scan(table, table.schema.fields, how, added)
-    snapshot = target.snapshot
-    if target.travels and snapshot is not None:
-        table = table.with_schema(table.schemas(snapshot.schema_id))
-    reader = _reader(table, how)
-    none: Iterable[pa.Table] = ()
-    return _scan(reader.row_fields(), lambda: reader.rows(snapshot) if snapshot else iter(none))
+    reader = _reader(target.at(table), how)
+    fallback = fallback_branch(table, target)
+    return _scan(reader.row_fields(), lambda: snapshot_rows(reader, target.snapshot, fallback))
 
 
 def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:

@@ -547,6 +547,10 @@ INCREMENTAL = optional(
 INCREMENTAL_MODE = honoured(
     "incremental-between-scan-mode", parse_word, "auto", "Files that such a read uses."
 )
+SCAN_FALLBACK = optional(
+    "scan.fallback-branch", parse_text,
+    "Branch from which reads take the partitions that the table does not have.",
+)  # fmt: skip
 
 HONOURED: tuple[TableOption[object], ...] = tuple(
     option for option in globals().values() if isinstance(option, TableOption)

@@ -75,7 +75,7 @@ _IGNORED: _Options = (
     ),
     *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
     *_refused(
-        Access.READ, "rows come from several branches", "scan.fallback-branch",
+        Access.READ, "rows come from several branches",
         "scan.primary-branch", "scan.fallback-snapshot-branch", "scan.fallback-delta-branch",
     ),
     *_refused(

@@ -33,6 +33,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_scan import live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
+from ingestd.paimon.table.read.fallback_branch import FallbackBranch, fallback_branch
 from ingestd.paimon.table.read.key_filter import KeyFilter, among_keys, keys_predicate
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget
 from ingestd.paimon.table.read.scan_plan import (
@@ -54,14 +55,15 @@ class PointReader:
     """A reader of the rows with the primary keys `keys` in a snapshot (None: no rows).
 
     `keys` has the primary key columns, in the types of the table; the result has the columns
-    `columns` (None: all). Memory holds the keys, the rows of one bucket that have these keys, and a
-    part of a file.
+    `columns` (None: all), and includes rows of `fallback`. Memory holds the keys, the rows of one
+    bucket that have these keys, and a part of a file.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
     keys: pa.Table
     columns: Sequence[str] | None = None
+    fallback: FallbackBranch | None = None
 
     @classmethod
     def of(
@@ -81,9 +83,8 @@ class PointReader:
                 f"table {table.name}: option '{BETWEEN}' selects changes, and keys are looked up "
                 "in a snapshot: specify a snapshot, a tag or a time"
             )
-        if target.travels and target.snapshot is not None:
-            table = table.with_schema(table.schemas(target.snapshot.schema_id))
-        reader = cls(table, target.snapshot, keys, columns)
+        fallback = fallback_branch(table, target)
+        reader = cls(target.at(table), target.snapshot, keys, columns, fallback)
         reader.fields()
         return reader
 
@@ -97,16 +98,25 @@ class PointReader:
         Raises UnsupportedError for a table that cannot be read correctly, FormatError for a file
         that is missing or damaged.
         """
-        table, snapshot = self.table, self.snapshot
-        refuse_unsupported(table.schema, for_write=False)
-        if snapshot is None:
-            return
-        fields = self.fields()
+        refuse_unsupported(self.table.schema, for_write=False)
+        if self.snapshot is not None:
+            yield from self._snapshot_rows(self.table, self.snapshot, None)
+        if self.fallback is not None:
+            missing = self.fallback.partitions(self.table, self.snapshot)
+            yield from self._snapshot_rows(self.fallback.table, self.fallback.snapshot, missing)
+
+    def _snapshot_rows(
+        self, table: FileStoreTable, snapshot: Snapshot, partitions: frozenset[bytes] | None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of a snapshot in some partitions (None: all), in parts."""
+        fields = selected_fields(table, self.columns)
         index = index_entries(table, snapshot)
         reader = DataFileReader(table, DeletionVectors.of(table, index))
         keys = KeyFilter.of(table, self.keys)
         manifests = snapshot_manifests(table, snapshot)
         entries = live_entries(table, manifests, partition_filter=keys.partitions)
+        if partitions is not None:
+            entries = [entry for entry in entries if entry.partition in partitions]
         for bucket in _buckets(keys.narrow(table, entries, index)):
             lookup = _BucketLookup(reader, fields, _bucket_keys(table, keys, bucket[0]))
             yield from (rows.select([f.name for f in fields]) for rows in lookup.rows(bucket))

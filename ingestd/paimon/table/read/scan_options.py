@@ -4,7 +4,7 @@ Writers and maintenance always use the newest snapshot.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
@@ -14,6 +14,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
     latest_snapshot,
+    read_snapshot,
     requested_snapshot,
     snapshots_from_latest,
 )
@@ -60,12 +61,23 @@ class ScanTarget:
 
     If `between` is not None, it has the id of the snapshot before the first change and that of the
     last change, and the rows are those of `iter_added_rows`. Otherwise they are those of `snapshot`
-    (None: no rows). With `travels`, the columns are those of the snapshot's schema.
+    (None: no rows). With `travels`, the columns are those of the snapshot's schema. `of_branch` returns
+    the target of the same request for another branch of the table (None: by the scan options of
+    that branch).
     """
 
     snapshot: Snapshot | None = None
     between: tuple[int, int] | None = None
     travels: bool = False
+    of_branch: "Callable[[FileStoreTable], ScanTarget] | None" = field(
+        default=None, repr=False, compare=False
+    )
+
+    def at(self, table: FileStoreTable) -> FileStoreTable:
+        """Return the table with the columns of the target."""
+        if not self.travels or self.snapshot is None:
+            return table
+        return table.with_schema(table.schemas(self.snapshot.schema_id))
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:
@@ -80,6 +92,7 @@ def scan_target(table: FileStoreTable) -> ScanTarget:
     if mode in ("from-snapshot", "from-snapshot-full", "from-timestamp"):
         return ScanTarget(_point(table), travels=True)
     if mode == "incremental":
+        _refuse_fallback(table)
         return ScanTarget(latest_snapshot(table.io, table.paths), _between(table))
     if mode == "compacted-full":
         return ScanTarget(_newest_compacted(table, _picks(options)))
@@ -96,12 +109,34 @@ def requested_target(
     and the errors of `scan_target`.
     """
     if snapshot is not None:
-        return ScanTarget(requested_snapshot(table.io, table.paths, snapshot), travels=True)
+        chosen = requested_snapshot(table.io, table.paths, snapshot)
+        return ScanTarget(chosen, None, True, lambda branch: _at_snapshot(branch, chosen))
     if tag is not None:
-        return ScanTarget(tagged_snapshot(table, tag), travels=True)
+        tagged = tagged_snapshot(table, tag)
+        return ScanTarget(tagged, None, True, lambda branch: _at_time(branch, tagged.time_millis))
     if as_of_millis is not None:
-        return ScanTarget(snapshot_as_of(table, as_of_millis), travels=True)
+        chosen = snapshot_as_of(table, as_of_millis)
+        return ScanTarget(chosen, None, True, lambda branch: _at_time(branch, as_of_millis))
     return scan_target(table)
+
+
+def _at_snapshot(branch: FileStoreTable, other: Snapshot) -> ScanTarget:
+    """Return the target on a branch for a snapshot of another branch: that of its time.
+
+    As in Java, a branch without a snapshot of that time is read from its snapshot 1.
+    """
+    target = _at_time(branch, other.time_millis)
+    if target.snapshot is not None:
+        return target
+    return ScanTarget(requested_snapshot(branch.io, branch.paths, 1), travels=True)
+
+
+def _at_time(branch: FileStoreTable, millis: int) -> ScanTarget:
+    """Return the target on a branch for a time; it has no rows before the branch had a snapshot."""
+    oldest = earliest_snapshot_id(branch.io, branch.paths)
+    if oldest is None or read_snapshot(branch.io, branch.paths, oldest).time_millis > millis:
+        return ScanTarget(travels=True)
+    return ScanTarget(snapshot_as_of(branch, millis), travels=True)
 
 
 def _mode(table: FileStoreTable) -> str:
@@ -162,6 +197,14 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
             f"ids in order, from {earliest - 1} to {last}"
         )
     return numbers[0], numbers[1]
+
+
+def _refuse_fallback(table: FileStoreTable) -> None:
+    name = honoured.SCAN_FALLBACK.given(table.schema.options)
+    if name is not None:
+        raise ConfigError(
+            f"table {table.name}: options '{BETWEEN}' and '{name}' exclude each other; remove one"
+        )
 
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:

@@ -8,6 +8,7 @@ A branch has its own schemas, snapshots, tags and consumers below
 
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
@@ -27,7 +28,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 from ingestd.paimon.table.retention.tags import check_name
 
-_KEPT_BY = ("scan.fallback-branch", "scan.primary-branch")
+_KEPT_BY = (honoured.SCAN_FALLBACK.name, "scan.primary-branch")
 
 
 def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> FileStoreTable:

@@ -171,7 +171,7 @@ def test_tables_that_are_kept_right_are_taken(options: dict[str, str]) -> None:
         ("merge-engine", "newest-wins"), ("file.format", "csv"), ("manifest.format", "orc"),
        
         ("branch", "dev"),
-        ("scan.fallback-branch", "b"), ("type", "format-table"),
+        ("scan.primary-branch", "b"), ("type", "format-table"),
         ("fields.v.unheard-of", "sum"),
         ("data-evolution.enabled", "true"), ("blob-field", "v"),
     ],

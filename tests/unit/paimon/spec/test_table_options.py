@@ -21,8 +21,7 @@ JAVA = list(csv.DictReader(CORE_OPTIONS.open(encoding="utf-8"), delimiter="\t"))
 NAMES = Counter(name for option in DECLARED for name in (option.name, *option.aliases))
 
 ELSEWHERE = {
-    "avro.codec", "clustering.columns", "row-tracking.enabled", "scan.fallback-branch",
-    "scan.primary-branch",
+    "avro.codec", "clustering.columns", "row-tracking.enabled", "scan.primary-branch",
 }  # fmt: skip
 """Names of refused options that other rules mention: of changes, overwrites and branches; and a
 key in the header of Avro files."""
