@@ -61,9 +61,9 @@ class ScanTarget:
 
     If `between` is not None, it has the id of the snapshot before the first change and that of the
     last change, and the rows are those of `iter_added_rows`. Otherwise they are those of `snapshot`
-    (None: no rows). With `travels`, the columns are those of the snapshot's schema. `of_branch` returns
-    the target of the same request for another branch of the table (None: by the scan options of
-    that branch).
+    (None: no rows). With `travels`, the columns are those of the snapshot's schema. `of_branch`
+    returns the target of the same request for another branch of the table (None: by the scan
+    options of that branch).
     """
 
     snapshot: Snapshot | None = None
