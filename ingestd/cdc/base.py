@@ -126,7 +126,7 @@ def lengths(texts: Texts) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
-    """Consecutive records of one topic partition, as parallel columns.
+    """Records of one topic partition with ascending offsets, as parallel columns.
 
     Timestamps are in milliseconds since the epoch. `headers` is None if they were not requested.
     `sizes` is the size of key plus value of each record in bytes, or None if not computed.
@@ -293,14 +293,15 @@ class ChangeBatch:
 
     `columns` has all columns of the rows; a value that a row lacks is null. `types` are the
     nullable Paimon types of the columns. `primary_keys` are the key columns, in the order of the
-    messages; they are empty if messages have no key. A DELETE has only key values, or in a batch
-    without a key all known values. A chunk can produce several batches of one table; `offset`
-    orders their rows, and rows with the same offset are adjacent. `position` orders changes in the
-    log of the source database. Known positions are equal only for rows of a snapshot, which
-    `snapshot_row` marks, and for the two rows of an update. An update has two rows if it changed a
-    key or if before images are requested, in which case deletes have all values, too. `unavailable`
-    marks values that the source omitted and that are null in `columns`: the old value in the table
-    is still valid.
+    messages; they are empty if messages have no key, unless the format takes the key of the target
+    table. A DELETE has only key values, or in a batch without a key all known values.
+
+    A chunk can produce several batches of one table; `offset` orders their rows, and rows with the
+    same offset are adjacent. `position` orders changes in the log of the source database. Known
+    positions are equal only for rows of a snapshot, which `snapshot_row` marks, and for the two
+    rows of an update. An update has two rows if it changed a key or if before images are requested,
+    in which case deletes have all values, too. `unavailable` marks values that the source omitted
+    and that are null in `columns`: the old value in the table is still valid.
     """
 
     source: SourceTable
@@ -389,8 +390,9 @@ class DataFormat(Protocol):
         """Decode a chunk; invalid records are returned as rejected records.
 
         `known` are the columns of existing target tables, and `declared` the columns whose types
-        are configured. Raises SourceError if a schema registry is used and does not respond, and
-        UnsupportedError if the format cannot read values as the type of a column.
+        are configured. Raises SourceError if a schema registry is used and does not respond,
+        ConfigError if it rejects the credentials, and UnsupportedError if the format cannot read
+        values as the type of a column.
         """
         ...
 

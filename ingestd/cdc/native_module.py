@@ -103,19 +103,23 @@ class NativeModule(Protocol):
     """The functions and classes of the native extension for decoding messages."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
-        """Return a plan. Raises ValueError if the specification is invalid."""
+        """Create a plan from its specification. Raises ValueError if this is invalid."""
         ...
 
     def AvroReader(self, spec: Spec) -> NativeAvro:  # noqa: N802 - a class of the extension
-        """Return a reader. Raises ValueError if the specification is invalid."""
+        """Create a reader of Avro messages from the specification of their writer schema.
+
+        Raises ValueError if the specification is invalid.
+        """
         ...
 
     def ProtobufReader(  # noqa: N802 - a class of the extension
         self, fields: Sequence[Spec], residual: Sequence[tuple[int, int | None]]
     ) -> NativeProtobuf:
-        """Return a reader of these fields; others of a message are returned as a residual message.
+        """Create a reader of `fields`; it returns the other fields of a message as a residual.
 
-        `residual` has the number and the oneof (None: none) of each field that is not decoded.
+        `residual` has the number of each of these other fields, and the number of its oneof or
+        None.
         """
         ...
 

@@ -47,7 +47,7 @@ class _Payload(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    """A message with or without a schema."""
+    """The fields of a message, with or without a schema envelope, that contain its position."""
 
     payload: _Payload | None = None
     source: _Source | None = None

@@ -121,7 +121,7 @@ class ChangeStream:
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
         """Return the number of offsets in the table's topics that the table does not cover yet.
 
-        `ends` are the end offsets by log key of the topic and partition.
+        `ends` are the end offsets by topic key and partition.
         """
         table = self.open_tables().tables[self.table]
         topic_keys = frozenset[str]() if table.progress is None else table.progress.topic_keys

@@ -188,7 +188,7 @@ def _paired(
     settings: TableSettings,
     sql: ColumnSql,
 ) -> ComparedColumn | str:
-    """Return the compared column, or why it is not compared."""
+    """Return the compared column, or the reason why the column is not compared."""
     if column.unpublished:
         return column.unpublished
     if target in settings.shape.added() and target in types:

@@ -154,7 +154,10 @@ def _datetime(name: str, column: DatabaseColumn, t: DataType) -> str | None:
 
 
 def _units(column: DatabaseColumn, t: DataType) -> int | None:
-    """Return the units per second of a date and time in the lake; None if it is not a number."""
+    """Return the number of units per second in which the lake stores datetimes of a column.
+
+    Returns None if the type in the lake is not a number of such units.
+    """
     if t.root in TIMESTAMP_ROOTS:
         return _UNITS[str(getattr(to_arrow_type(t), "unit", "us"))]
     if t.root == "BIGINT" and column.kind == "datetime":  # a message without a schema

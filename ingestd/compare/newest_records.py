@@ -82,7 +82,7 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return those of `keys` of which the table has covered a record since it covered `since`.
+        """Return those of `keys` with a record that the table covers, at or after offset `since`.
 
         Raises the errors of `find`.
         """

@@ -322,8 +322,8 @@ def _finite_or(name: str, text: str, late: int, early: int) -> str:
 def _infinite_or(kind: str, value: str, late: int, early: int) -> str:
     """Return the SQL of a date or timestamp, given its number as a parameter.
 
-    The numbers `late` and `early` are infinite values. For others, `value` is the SQL of the value
-    of the number `v`.
+    The numbers `late` and `early` stand for infinite values. For all other numbers `v`, `value` is
+    the SQL of the result.
     """
     number = "int" if kind == "date" else "bigint"
     infinite = f"WHEN {late} THEN {kind} 'infinity' WHEN {early} THEN {kind} '-infinity'"

@@ -115,7 +115,11 @@ class TableComparison:
     keeps_truncated: bool = False
 
     def run(self, pages: Pages) -> ComparisonOutcome:
-        """Compare the table. Raises SourceError, and the errors of reading a table."""
+        """Compare the table.
+
+        Raises SourceError if the database or the brokers fail or the table does not catch up,
+        UnsupportedError for rows that are too long to be hashed, and the errors of reading a table.
+        """
         hashed = self._hash_pages(pages)
         outcome = ComparisonOutcome(rows=sum(page.rows for page in hashed))
         differing, row_counts = self._differing(hashed)

@@ -1,6 +1,6 @@
 """Messages that explain connection and authentication errors of the Kafka client.
 
-A message names the broker, the security protocol and the properties to check, but contains no
+A message names the broker and what to check, such as properties of the source, but contains no
 secrets. The client library reports only that a certificate could not be verified, so a separate TLS
 handshake finds out why.
 """

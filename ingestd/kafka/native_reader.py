@@ -101,7 +101,10 @@ def _log_reason(reason: str) -> None:
 
 
 class NativeFetcher:
-    """A `Reader` in the native extension. Raises ValueError for invalid properties."""
+    """A `Reader` that uses the consumer of the native extension.
+
+    Raises ValueError for invalid properties.
+    """
 
     def __init__(
         self,

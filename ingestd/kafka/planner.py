@@ -88,10 +88,10 @@ class Planner:
         self._clusters.clear()
 
     def next_batch(self, reached: Offsets, *, bounded: bool) -> BatchOffsets | None:
-        """Return the batch that follows `reached`, or None if nothing has changed since then.
+        """Return the batch that follows `reached`, or None if there is nothing to read.
 
-        A batch without records follows if topic partitions were added or dropped. The limits of the
-        sources apply only if `bounded` is set.
+        If topic partitions were added or dropped, a batch follows even if it has no records. The
+        limits of the sources apply only if `bounded` is set.
 
         Raises LogChangedError if a log has lost or replaced records that were read; SourceError if
         brokers do not respond or none of the listed topics exists; ConfigError if the offsets at

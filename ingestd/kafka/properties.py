@@ -108,7 +108,10 @@ class KafkaSource:
 
     @property
     def group(self) -> str:
-        """The consumer group to which offsets are committed, for lag tools."""
+        """The consumer group to which offsets are committed for lag tools.
+
+        With the startup mode "group-offsets", reading begins at its offsets.
+        """
         return self.properties.get("group.id", f"ingestd-{self.name}")
 
     @property
@@ -179,7 +182,7 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of an admin client: those of the user that not only consumers have.
+    """Return the properties of an admin client: those of the user, except those of consumers only.
 
     Raises ConfigError if `check_properties` rejects those of the user.
     """

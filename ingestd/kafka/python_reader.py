@@ -32,7 +32,7 @@ _second = itemgetter(1)
 
 
 class PythonReader:
-    """A `Reader` in Python.
+    """A `Reader` that uses the consumer of the Python client.
 
     Raises KafkaException, TypeError or ValueError for invalid properties.
     """

@@ -164,6 +164,9 @@ class RecordColumns:
 
 
 def _cut(buffered: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
-    """Return the first `count` texts, and the rest as a list with one item, or none."""
+    """Return the first `count` texts, and a list with the sequence of the others.
+
+    The list is empty if no other texts are left.
+    """
     whole = joined(buffered)
     return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

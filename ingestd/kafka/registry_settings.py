@@ -56,7 +56,7 @@ class RegistrySettings:
 
     @property
     def id_kind(self) -> str:
-        """The kind of numeric ids as in paths of Apicurio's API: `contentIds` or `globalIds`."""
+        """The kind of numeric ids, as Apicurio's API names it: `contentIds` or `globalIds`."""
         by_default: IdKind = "globalId" if self.apicurio_api == _GLOBAL_BY_DEFAULT else "contentId"
         return f"{self.used_id or by_default}s"
 

@@ -201,7 +201,10 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Build a column of any other meaning by converting values to JSON and reading that JSON."""
+    """Build a column by converting its values to JSON texts and reading these as JSON columns.
+
+    This is for meanings that only readers of JSON columns support.
+    """
     texts = [
         None if json_text is None else json_text.encode() for json_text in json_texts(array, node)
     ]

@@ -54,7 +54,10 @@ def is_connect_schema(document: object) -> bool:
 
 
 def row_schema(envelope: Schema) -> Schema | None:
-    """Return the schema of rows in the schema of a Debezium envelope, or None if it has none."""
+    """Return the schema of the rows in a Debezium envelope, given the schema of the envelope.
+
+    Returns None if the field `after` is not a struct.
+    """
     for field in envelope["fields"]:
         if isinstance(field, dict) and field.get("field") == "after" and is_connect_schema(field):
             return field

@@ -100,7 +100,7 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds of array elements or object values: those with `prefix`, without it."""
+    """Return the kinds of array elements or object values, without their prefix `prefix`."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 
@@ -175,7 +175,7 @@ def _inferred(kinds: JsonKinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> JsonKinds:
-    """Return the kinds of the JSON values that a connector with default settings sends."""
+    """Return the kinds of a column's values as a connector with default settings sends them."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

@@ -35,9 +35,11 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
-    """Convert integers in the unit of the type (days, milliseconds or microseconds) to an array.
+    """Convert integers in the unit of the type to an array.
 
-    Values of a TIME with a precision above 3 are in microseconds, and truncated to milliseconds.
+    The unit is days for a DATE, and milliseconds, microseconds or nanoseconds for a timestamp, by
+    its precision. Values of a TIME with a precision above 3 are in microseconds, and truncated to
+    milliseconds; those of other TIME types are in milliseconds.
     Raises ValueError or OverflowError if a value is out of range.
     """
     if data_type.root == "DATE":

@@ -53,7 +53,10 @@ class AvroFields:
         }
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return (alias, current name) of each field of the Avro record that has an alias."""
+        """Return (alias, name) for each alias of a field of the Avro record.
+
+        An alias that is the name of a field is omitted.
+        """
         return former_names(self._writers.node(frame, "decode"))
 
     def comments(self, frame: SchemaFrame) -> Comments:

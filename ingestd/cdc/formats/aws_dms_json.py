@@ -136,7 +136,7 @@ class DmsDialect:
 def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
     """Split a row with `BI_*` columns into the before and the after image of an update.
 
-    The before image is `before` instead if that is not null.
+    If `before` is not null, it is the before image, and the `BI_*` columns are only removed.
     """
     fields = fields_of(row)
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}

@@ -161,7 +161,10 @@ class CanalDialect:
 
 
 def _ddl_events(head: _Head) -> list[DdlEvent]:
-    """Return the column renames and drops that a DDL statement proves, without a log position."""
+    """Return the event with the column renames and drops that a DDL statement proves, if any.
+
+    Its log position is unknown. Raises RecordError if the statement is not text.
+    """
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:

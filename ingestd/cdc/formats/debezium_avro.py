@@ -97,7 +97,7 @@ class DebeziumAvro:
         refused: Reasons,
         tables: dict[int, SourceTable],
     ) -> int:
-        """Decode a group into the last three arguments; return the number of control messages."""
+        """Add a group to `decoded`, `refused`, `tables`; return its number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):

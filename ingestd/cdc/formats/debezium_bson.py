@@ -127,7 +127,7 @@ class BsonDialect:
         return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """Return the fields of the new document, or `_id` and the changed fields if it is missing.
+        """Return the fields of the new document; without a document, `_id` and the changed fields.
 
         Raises RecordError if the event has neither, or describes a change inside of a field.
         """

@@ -261,7 +261,7 @@ class _Added:
         return None if column is None or column.reader is None else (column.name,)
 
     def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
-        """Return the plan nodes of the fields, each with whether it is required, by column name.
+        """Return pairs by column name: whether the field is required, and its plan node.
 
         Raises _InvalidError if a field is not supported.
         """

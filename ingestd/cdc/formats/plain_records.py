@@ -58,7 +58,10 @@ class FieldReader(Protocol):
 
 
 class PlainRecords:
-    """A decoder of rows with registered schemas, which caches whether keys of a topic have one."""
+    """A decoder of rows with registered schemas.
+
+    It caches for each topic whether message keys have a schema.
+    """
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
         self.name = name

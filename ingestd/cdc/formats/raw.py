@@ -26,7 +26,7 @@ def new_format(settings: FormatSettings) -> "RawRecords":
 class RawRecords:
     """A decoder of records to the columns `key` and `value`.
 
-    A column is null if the record has no key, or no value.
+    `key` is null if the record has no key, and `value` if it has no value.
     """
 
     name = "raw"

@@ -175,7 +175,7 @@ _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 
 def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
-    """Return None: the layout function of formats that only Python can decode."""
+    """Return None; this is the layout function of formats that only Python can decode."""
     return
 
 

@@ -108,7 +108,7 @@ class _Unchecked:
     __slots__ = ()
 
     def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Return nothing: invalid values are located in Python."""
+        """Return an empty sequence, because invalid values are located only in Python."""
         return ()
 
     def overlaid(self, over: Mask, other: NativeImage) -> NativeImage:
