@@ -44,8 +44,8 @@ class Planner:
     of the positions of the first batch, and `covered` the offsets that the most advanced table
     covers: if a log lost part of them, `next_batch` raises LogChangedError even while earlier
     records are read again. New topics and partitions join the next batch and are read from the
-    beginning; topics that a source no longer selects are dropped. The ends of bounded sources are
-    fixed with the first batch, and topics that appear later are not read.
+    beginning; topics that a source no longer selects are dropped. The first batch fixes where a
+    bounded source ends, so later topics of this source are not read.
     """
 
     def __init__(
