@@ -89,8 +89,8 @@ class ProtobufFields:
         """Return the frame with the message type of a message added.
 
         This is the name of the type, or else the message indexes, which become `detail`. A frame
-        that already has a message type is returned unchanged, and so is it if the indexes are
-        invalid.
+        that already has a message type keeps it. If the indexes are invalid, the frame is returned
+        unchanged.
         """
         if self._has_names:
             name, at = _type_name(message, frame.skip)
