@@ -18,8 +18,8 @@ _SUFFIX = ".prom"
 class MetricsFile:
     """A file of metrics, which each comparison of a pipeline replaces as a whole.
 
-    Raises ConfigError for a path that the textfile collector does not read, or where no file can be
-    created.
+    Raises ConfigError if the textfile collector would not read a file of this name, or if no file
+    can be created in its folder.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class MetricsFile:
         registry = CollectorRegistry()
         rows = Gauge(
             "ingestd_compare_rows",
-            "Rows that differed in the last comparison by kind, kept moving, or were kept.",
+            "Rows of the last comparison by kind: missing, extra, different, moving or kept.",
             ("pipeline", "table", "kind"),
             registry=registry,
         )

@@ -80,7 +80,8 @@ def watch(watcher: Watcher | None) -> None:
 def killer(name: str, times: int, mark: Path) -> Watcher:
     """Return a watcher that kills this process when a step is reached for the `times`-th time.
 
-    The watcher first creates the file `mark`; if the file exists already, it does not kill.
+    The watcher first creates the file `mark`; if the file exists already, it does not kill. Raises
+    ValueError if `name` is not that of a step.
     """
     chosen, reached = CrashPoint(name), Counter[CrashPoint]()
 
@@ -93,9 +94,9 @@ def killer(name: str, times: int, mark: Path) -> Watcher:
 
 
 def from_environment(environ: Mapping[str, str]) -> Watcher | None:
-    """Return the watcher configured in the environment, or None.
+    """Return the watcher that the variable `INGESTD_CRASH_AT` configures, or None if it is not set.
 
-    Raises ValueError if it is invalid.
+    Raises ValueError if the value is invalid.
     """
     text = environ.get(VARIABLE)
     if text is None:

@@ -7,10 +7,11 @@
     │   └── SparkSettingError       exit 2   Spark does not start with its settings
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   a request to Kafka failed
-    │   │   ├── SourceSilentError   exit 3   no broker responds: retried without limit
+    │   │   ├── SourceSilentError   exit 3   no broker responds: retried, see below
     │   │   └── LogChangedError     exit 3   a log lost or replaced records: the next start decides
     │   ├── StorageError            exit 4   an operation on the warehouse failed
-    │   │   └── DiskFullError       exit 4   a disk or a quota is full: retried without limit
+    │   │   ├── DiskFullError       exit 4   a disk or a quota is full: retried without limit
+    │   │   └── LockUnavailableError exit 4  the lock of a table could not be requested
     │   ├── WorkerLostError         exit 1   a worker process was killed or ran out of memory
     │   ├── CommitConflictError     exit 4   every attempt lost to other writers; nothing committed
     │   └── CommitUnknownError      exit 4   may be committed: check later, delete nothing
@@ -25,6 +26,9 @@
         ├── SecretLookupError       exit 2   a process cannot look up a secret
         ├── PolicyStopError         exit 5   a configured limit stopped the pipeline
         └── FencedError             exit 6   another daemon runs this pipeline
+
+After all sources have responded once, restarts after a SourceSilentError are not limited; before,
+an address may be wrong. Packages define subclasses of their own where they raise them.
 
 Messages contain the problem, its location (table, file, topic, partition, offset) and a resolution.
 """
@@ -77,7 +81,10 @@ class SourceError(RetryableError):
 
 
 class SourceSilentError(SourceError):
-    """No broker responds; the supervisor retries without limit."""
+    """No broker of a source responds, or no schema registry or token endpoint.
+
+    Once all sources have responded since its start, the supervisor retries without limit.
+    """
 
 
 class LogChangedError(SourceError):

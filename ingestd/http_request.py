@@ -48,10 +48,10 @@ def send(
 ) -> ClientResponse:
     """Send a request and return the response, whatever its status.
 
-    At most `most_bytes` of the body are read. `context` is used for HTTPS; None is the default
-    context. Raises TimeoutError after `seconds` (name resolution is limited only by the timeouts of
-    the system), another OSError if the connection fails, or HTTPException if the response is
-    incomplete or not HTTP.
+    At most `most_bytes` of the body are returned. `context` is used for HTTPS; None is the default
+    context. Raises OSError if the connection fails or takes more than `seconds` (name resolution is
+    limited only by the timeouts of the system), or HTTPException if the response is incomplete or
+    not HTTP.
     """
     end = time.monotonic() + seconds
     opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
@@ -68,7 +68,7 @@ def send(
 
 
 def failure_reason(error: Exception) -> str:
-    """Return why `send` failed, as one printable line."""
+    """Return the reason of an error that `send` raised, as one printable line."""
     return shown(str(error.reason if isinstance(error, urllib.error.URLError) else error))
 
 

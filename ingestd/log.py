@@ -36,7 +36,7 @@ Fields = Callable[[logging.LogRecord], Mapping[str, object]]
 
 @dataclass(slots=True)
 class _Repeats:
-    """The repeats of a line since it was written at `begun`: their number and the newest one."""
+    """The repeats of a line that was written at the time `begun`: their number, and the newest."""
 
     begun: float
     count: int = 0
@@ -46,8 +46,9 @@ class _Repeats:
 class SummingHandler(logging.StreamHandler[TextIO]):
     """A stream handler that writes only the first of repeated warnings and errors in each window.
 
-    `fields` is a function that returns all fields of a line, including those of its thread. Lines
-    below WARNING and above ERROR are always written, and all lines while the level is DEBUG.
+    A window has `window` seconds. `fields` is a function that returns all fields of a line,
+    including those of its thread. Lines below WARNING and above ERROR are always written, and all
+    lines while the level is DEBUG.
     """
 
     def __init__(
@@ -66,10 +67,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or count it as a repeat.
-
-        The counts of windows that have ended are written before it.
-        """
+        """Write the counts of ended windows; then write the line, or count it as a repeat."""
         now = self._clock()
         self._sum_up(now)
         if not logging.WARNING <= record.levelno <= logging.ERROR or self._writes_all():

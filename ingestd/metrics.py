@@ -102,9 +102,14 @@ DEAD_LETTERS = Counter(
     ["stage", "reason"],
 )
 
-BATCH_SECONDS = Histogram("ingestd_batch_seconds", "Whole micro-batches.", buckets=_BATCH_BUCKETS)
+BATCH_SECONDS = Histogram(
+    "ingestd_batch_seconds", "Durations of micro-batches.", buckets=_BATCH_BUCKETS
+)
 PHASE_SECONDS = Histogram(
-    "ingestd_phase_seconds", "Phases of micro-batches.", ["phase"], buckets=_BATCH_BUCKETS
+    "ingestd_phase_seconds",
+    "Durations of the phases of micro-batches.",
+    ["phase"],
+    buckets=_BATCH_BUCKETS,
 )
 LAST_BATCH = Gauge(
     "ingestd_last_batch_timestamp_seconds", "When a micro-batch last finished; 0 if none has."
@@ -121,7 +126,7 @@ COMMITS = Counter(
     ["table", "result"],
 )
 COMMIT_SECONDS = Histogram(
-    "ingestd_commit_seconds", "Commits of one table.", ["table"], buckets=_COMMIT_BUCKETS
+    "ingestd_commit_seconds", "Durations of commits.", ["table"], buckets=_COMMIT_BUCKETS
 )
 COMMIT_ATTEMPTS = Counter(
     "ingestd_commit_attempts",
@@ -131,7 +136,7 @@ COMMIT_ATTEMPTS = Counter(
 LAST_COMMIT = Gauge(
     "ingestd_last_commit_timestamp_seconds", "Time of a table's newest commit.", ["table"]
 )
-SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Newest snapshot by this pipeline.", ["table"])
+SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Id of the newest snapshot by this pipeline.", ["table"])
 FILES_WRITTEN = Counter("ingestd_files_written", "Data files written.", ["table"])
 FILE_BYTES_WRITTEN = Counter("ingestd_file_bytes_written", "Bytes of data files.", ["table"])
 
@@ -141,7 +146,7 @@ COMPACTIONS = Counter(
     ["table", "result"],
 )
 COMPACTION_SECONDS = Histogram(
-    "ingestd_compaction_seconds", "Compactions of one table.", ["table"], buckets=_BATCH_BUCKETS
+    "ingestd_compaction_seconds", "Durations of compactions.", ["table"], buckets=_BATCH_BUCKETS
 )
 COMPACTION_INPUT = Counter(
     "ingestd_compaction_input_bytes", "Bytes of data files that compactions read.", ["table"]
@@ -239,7 +244,7 @@ def record_read(source: str, topic: str, records: int, size: int) -> None:
 
 
 def record_control(records: int) -> None:
-    """Count records without rows."""
+    """Count valid records that result in no row, such as heartbeats and tombstones."""
     SOURCE_CONTROL.inc(records)
 
 
@@ -267,7 +272,7 @@ def record_unknown_keys(table: str, rows: int) -> None:
 
 
 def record_skipped(table: str, reason: str, rows: int) -> None:
-    """Count rows that were not written."""
+    """Count rows that were left out; the reasons are in the help of `ingestd_skipped_rows`."""
     SKIPPED_ROWS.labels(table, reason).inc(rows)
 
 
@@ -317,7 +322,7 @@ def record_commit(table: str, result: str, attempts: int, seconds: float) -> Non
 
 
 def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
-    """Record a new snapshot of a table, and its time (seconds since 1970)."""
+    """Set the newest snapshot of a table, and its time (seconds since 1970)."""
     SNAPSHOT_ID.labels(table).set(snapshot_id)
     LAST_COMMIT.labels(table).set(time_seconds)
 
@@ -384,9 +389,9 @@ def record_index_lookups(lookups: Mapping[str, int]) -> None:
 
 
 def record_registry(figures: Mapping[str, int]) -> None:
-    """Add the figures about schema registries that the tasks of a batch reported.
+    """Add the counts about schema registries that the tasks of a batch reported.
 
-    Their names are constants of `ingestd.kafka.registry_http`.
+    The keys of `figures` are constants of `ingestd.kafka.registry_http`.
     """
     REGISTRY_REQUESTS.inc(figures.get(REQUESTS, 0))
     REGISTRY_FAILED.inc(figures.get(FAILURES, 0))

@@ -28,7 +28,10 @@ class Scrape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricsPage:
-    """The page /metrics, with the labels `table` and `partition`, or combined over their values."""
+    """The page /metrics, with or without the labels `table` and `partition`.
+
+    Series that differ only in a label that is left out are combined.
+    """
 
     per_table: bool = True
     per_partition: bool = True

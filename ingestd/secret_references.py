@@ -1,4 +1,4 @@
-"""References to secrets, `${env:NAME}` and `${file:PATH}`, and which values they had here.
+"""References to secrets, `${env:NAME}` and `${file:PATH}`, and their values in this process.
 
 The configuration is loaded with their values. Tasks on other machines get the references instead,
 and look the values up where they run (`ingestd.spark.sealed_task`).
@@ -24,10 +24,11 @@ def holds_reference(text: str | None) -> bool:
 
 
 def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
-    """Return a text with the values of its references, and remember where it comes from.
+    """Return a text with its references replaced by their values.
 
-    A relative path starts from `folder`. Line breaks at the end of a file are removed. Raises
-    UnresolvedError.
+    The original text is remembered for `reference_of`. A relative path starts from `folder`. Line
+    breaks at the end of a file are removed. Raises UnresolvedError if a reference is invalid, or
+    its variable or file cannot be read.
     """
     resolved = _REFERENCE.sub(lambda match: _look_up(match[1], environ, folder), text)
     if resolved:
@@ -36,12 +37,15 @@ def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
 
 
 def reference_of(resolved: str) -> str | None:
-    """Return the text with references, paths absolute, that was resolved to this text here."""
+    """Return the text with references that `resolve` has resolved to this text, or None.
+
+    Its paths are absolute.
+    """
     return _known.get(resolved)
 
 
 def has_references() -> bool:
-    """Return whether references were resolved in this process."""
+    """Return whether this process has resolved a text with references."""
     return bool(_known)
 
 

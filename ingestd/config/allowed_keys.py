@@ -27,7 +27,10 @@ class ConfigShape:
         return not self.keys and self.element is None
 
     def at(self, path: Path) -> "ConfigShape | None":
-        """Return the shape at a path relative to this shape, or None if the path is not allowed."""
+        """Return the shape at a path relative to this shape.
+
+        Return None if the path is not allowed, or leads into a list.
+        """
         reached: ConfigShape | None = self
         for step in path:
             if reached is None or isinstance(step, int):

@@ -20,7 +20,10 @@ _METASTORES_OF_KEY: Mapping[str, tuple[str, ...]] = {
 
 
 def catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
-    """Return the options that are set; the file of a token is relative to `folder`."""
+    """Return the options of a catalog from its section, under Paimon's names.
+
+    Keys that are not set are left out. The file of a token is relative to `folder`.
+    """
     if section.metastore == "filesystem":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
     keys: Mapping[str, str | None]

@@ -66,7 +66,7 @@ _OF_FUNCTION: Mapping[str, DataType] = {
 
 
 def check(config: Config, document: Document) -> list[ValidationIssue]:
-    """Return the errors of a configuration whose single values are valid."""
+    """Return the errors of a configuration that validation of its single values cannot find."""
     return list(_Checks(config, document).issues())
 
 
@@ -296,7 +296,8 @@ def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
     """Return the columns that the settings name, with types, for a trial schema.
 
-    If they name none, the only column is `UNKNOWN_KEY`.
+    `UNKNOWN_KEY` is among them if the settings do not specify the primary key, and is the only
+    column if they name none.
     """
     keys = settings.primary_keys
     names = [

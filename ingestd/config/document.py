@@ -34,9 +34,9 @@ class Document:
     locations: dict[Path, str] = field(default_factory=dict)
 
     def location_of(self, path: Path) -> str:
-        """Return the location of a node, or of its nearest ancestor with one.
+        """Return the location of a node, or of its nearest ancestor whose location is known.
 
-        If there is none, return the name of the file.
+        If none is known, return the name of the file.
         """
         for length in range(len(path), -1, -1):
             if path[:length] in self.locations:
@@ -116,7 +116,7 @@ class _Reader:
 
 
 def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
-    """Yield the path and the value of every scalar in a tree."""
+    """Yield the path and the value of every scalar in a tree; the value of a null is None."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             yield from walk(value, (*path, name))

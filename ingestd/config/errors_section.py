@@ -19,11 +19,12 @@ from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 
 
 def _stage(name: str) -> Any:  # noqa: ANN401  (a field of any type)
-    text = f"{STAGES[name]}: `dead-letter`, `fail` stops the pipeline, `drop` only counts."
     return Field(
         default="dead-letter",
         alias=name,
-        description=f"What happens to records that fail at the stage `{name}`: {text}",
+        description=f"What happens to records that fail at the stage `{name}` ({STAGES[name]}): "
+        "`dead-letter` makes dead letters of them, `fail` stops the pipeline, `drop` only counts "
+        "them.",
     )
 
 
@@ -44,16 +45,16 @@ class ErrorsSection(Section):
     max_rejected_records: int | None = Field(
         default=None,
         ge=0,
-        description="Maximum number of rejected records in one run. More stop the pipeline (exit "
-        "code 5) before anything of the batch is committed; by default there is no "
-        "limit.",
+        description="Maximum number of rejected records in one run. A higher number stops the "
+        "pipeline (exit code 5) before anything of the batch is committed; by default "
+        "there is no limit.",
     )
     max_rejected_ratio: float | None = Field(
         default=None,
         ge=0,
         le=1,
         description="Maximum share of rejected records in the last `rejected-window` records. "
-        "More stop the pipeline (exit code 5) before anything of the batch is "
+        "A higher share stops the pipeline (exit code 5) before anything of the batch is "
         "committed.",
     )
     set_aside_records: int = Field(

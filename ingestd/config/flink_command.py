@@ -43,7 +43,7 @@ class _Word:
 
 
 def shell_words(text: str) -> ShellLine:
-    """Split a shell command into words. Line breaks count as spaces, so that it can be pasted.
+    """Split a shell command into words; line breaks count as spaces, as in pasted commands.
 
     Raises ConfigError for an unterminated quote and for a command substitution.
     """
@@ -159,8 +159,8 @@ class _Splitter:
 class FlinkCommand:
     """One action of a command line.
 
-    `arguments` has the values of each argument in order, by name without leading hyphens. `flink`
-    contains the words before the action: options of Flink itself.
+    `arguments` has the values of each argument in order, by name without leading hyphens and with
+    underscores. `flink` contains the words before the action: options of Flink itself.
     """
 
     action: str
@@ -169,9 +169,10 @@ class FlinkCommand:
 
 
 def parse_flink_command(words: Sequence[str]) -> FlinkCommand:
-    """Parse the words of a command; arguments are `--name value` or `--name=value`.
+    """Parse the words of a command; arguments are `--name value`, `--name=value` or `--name`.
 
-    Raises ConfigError if no action reads Kafka, or if a word does not belong to an argument.
+    The value of an argument without one is "true". Raises ConfigError if no action reads Kafka, or
+    if a word does not belong to an argument.
     """
     names = [word.lower().replace("-", "_") for word in words]
     at = next((n for n, name in enumerate(names) if name in ACTIONS), None)

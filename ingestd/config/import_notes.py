@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note on an argument; `essential` if the result differs because of it."""
+    """A note on an argument; `essential` is whether the result differs because of the argument."""
 
     argument: str
     text: str
@@ -69,10 +69,11 @@ class ImportNotes:
 
 
 def assemble(imported: ImportNotes, validate: Validate) -> tuple[Tree, list[Note]]:
-    """Return a document of the pieces with which it loads, and all notes.
+    """Return a configuration of the pieces that load together, and all notes.
 
-    All pieces are tried together; if that fails, one is added after the other, and each piece that
-    prevents loading gets a note. If the needed pieces do not load, the document has only these.
+    If all pieces together do not load, they are added to the needed ones one after the other; each
+    piece that prevents loading is left out and gets a note. If the needed pieces alone do not load,
+    the configuration consists of these, and a note states why.
     """
     whole = _document(imported.pieces)
     if validate(whole) is None:

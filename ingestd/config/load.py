@@ -1,4 +1,4 @@
-"""Loads a configuration from a file and the environment, and reports all of its errors at once.
+"""Load a configuration from a file and the environment, and report all of its errors at once.
 
 Environment variables override keys: `INGESTD__SOURCES__SHOP__FORMAT=debezium-json`. Parts between
 double underscores are keys, in capitals and with `_` for `-` and `.`. A variable for an unknown key
@@ -37,7 +37,8 @@ class LoadedConfig:
 def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> LoadedConfig:
     """Load and check a configuration. Raises ConfigError with every error and its location.
 
-    Values of the environment override those of the file. Only the file system is accessed.
+    Variables of the environment, by default those of this process, override values of the file.
+    Only the file system is accessed.
     """
     variables = os.environ if environ is None else environ
     return load_document(read_document(path), path.absolute().parent, variables)
@@ -46,9 +47,10 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
 def load_document(
     document: Document, folder: FilePath, variables: Mapping[str, str]
 ) -> LoadedConfig:
-    """Validate a parsed document as `load_config` does.
+    """Validate a parsed document as `load_config` does; paths are relative to `folder`.
 
-    Variables of the environment are applied to the document in place.
+    `variables` is the environment; its overrides are applied to the document in place. Raises
+    ConfigError.
     """
     shape = shape_of(Config)
     issues = apply_environment(document, shape, variables)
@@ -64,7 +66,7 @@ def load_document(
 
 
 def _without_nulls(tree: Tree) -> Tree:
-    """Return a tree without the keys that have no value."""
+    """Return a tree without the keys whose value is null."""
     if isinstance(tree, dict):
         return {name: _without_nulls(child) for name, child in tree.items() if child is not None}
     return tree

@@ -292,13 +292,13 @@ class HttpSection(Section):
 
     listen: Address = Field(
         default="127.0.0.1:8080",
-        description="HOST:PORT of `/metrics`, `/livez`, `/readyz` and `/status`. Port 0 takes a "
-        "free port; containers need `0.0.0.0:8080`.",
+        description="HOST:PORT of the console, `/metrics`, `/livez`, `/readyz` and `/status`. Port "
+        "0 takes a free port; containers need `0.0.0.0:8080`.",
     )
     linger: Duration = Field(
         default=0.0,
-        description="How long the HTTP server keeps running after a fatal error, so that a scrape "
-        "sees the state `failed`; set it above the scrape interval.",
+        description="How long the HTTP server keeps running after the pipeline has failed, so that "
+        "a scrape sees the state `failed`; set it above the scrape interval.",
     )
     tls_certificate: str | None = Field(
         default=None,
@@ -415,5 +415,5 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return only the source of the given values: `load` applies the environment by itself."""
+        """Return only the source of the arguments: `load_config` applies the environment itself."""
         return (init_settings,)

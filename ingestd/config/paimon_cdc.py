@@ -1,4 +1,4 @@
-"""Imports arguments of Paimon's `kafka_sync_table` and `kafka_sync_database` as configuration keys.
+"""Import arguments of Paimon's `kafka_sync_table` and `kafka_sync_database` as configuration keys.
 
 Whether ingestd accepts a key is only known when the result is loaded as a configuration.
 """
@@ -82,7 +82,7 @@ _FOLDER = "/var/lib/ingestd"
 
 
 def import_command(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
-    """Convert the arguments of a command to configuration keys, with notes on the others.
+    """Convert the arguments of a command to configuration keys, with notes on all others.
 
     Secrets become references to environment variables, unless `keep_secrets` is set.
     """
@@ -279,7 +279,10 @@ def _quoted_call(text: str) -> str:
 def import_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
 ) -> ImportNotes:
-    """Import the section `warehouse`; `conf` has the values of `--catalog_conf` by name."""
+    """Import the section `warehouse`; `conf` has the values of `--catalog_conf` by name.
+
+    Secrets become references to environment variables, unless `keep_secrets` is set.
+    """
     importer = _Warehouse(conf, keep_secrets=keep_secrets)
     importer.import_path(warehouse)
     importer.imported.take(f"--database {database}", (_SECTION, "database"), database)

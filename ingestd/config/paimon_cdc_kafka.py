@@ -1,4 +1,4 @@
-"""Imports `--kafka_conf` of Paimon's CDC actions as the section of a source.
+"""Import `--kafka_conf` of Paimon's CDC actions as the section of a source.
 
 Properties of the Java client become those of librdkafka where equivalents exist.
 """
@@ -67,7 +67,11 @@ _STAND_IN = "CHANGE-ME"
 
 
 def import_kafka_conf(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
-    """Import a source; `conf` has the values of `--kafka_conf` by name, `source` is its path."""
+    """Import a source from `conf`, the values of `--kafka_conf` by name.
+
+    `source` is the path of its section. The password becomes a reference to an environment
+    variable, unless `keep_secrets` is set.
+    """
     importer = _Kafka(conf, source, keep_secrets=keep_secrets)
     importer.run()
     return importer.imported

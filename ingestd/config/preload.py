@@ -1,7 +1,7 @@
-"""Reads the section `spark` before the configuration is loaded, so that the JVM can start early.
+"""Read the section `spark` before the configuration is loaded, so that the JVM can start early.
 
-A section that has references, overrides from the environment or errors is left to the loader. The
-configuration is loaded and checked afterwards in any case.
+A section that has references, overrides from the environment or errors is left to `load_config`,
+which in any case loads and checks the configuration afterwards.
 """
 
 from collections.abc import Mapping

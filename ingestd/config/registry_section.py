@@ -135,7 +135,10 @@ class SchemaRegistrySection(Section):
 
 
 def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> RegistrySettings:
-    """Return the settings of the registry client; relative paths are resolved against `folder`."""
+    """Return the settings of the registry client; relative paths are resolved against `folder`.
+
+    Raises ConfigError if keys for the bearer token are missing or contradict each other.
+    """
 
     def located(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
@@ -160,9 +163,9 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
 
 
 def _token_client(section: SchemaRegistrySection, ca_location: str | None) -> TokenClient | None:
-    """Return the client of the token endpoint, if the token is from one.
+    """Return the client of the token endpoint, or None if the token does not come from one.
 
-    Raises ConfigError if settings are missing or of another source of credentials.
+    Raises ConfigError if keys are missing, or are for another source of the token.
     """
     source = section.bearer_auth_credentials_source
     url, client_id = section.bearer_auth_issuer_endpoint_url, section.bearer_auth_client_id
@@ -189,7 +192,10 @@ def _token_client(section: SchemaRegistrySection, ca_location: str | None) -> To
 
 
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
-    """Return the settings to look up the schemas of messages; without a URL they are empty."""
+    """Return the settings to look up the schemas of messages; without a URL they are empty.
+
+    Raises the errors of `registry_settings`.
+    """
     if not section.url:
         return FormatSettings()
     settings = registry_settings(section, folder)

@@ -1,4 +1,4 @@
-"""Converts a configuration to the frozen settings of the pipeline."""
+"""Convert a configuration to the frozen settings of the pipeline."""
 
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -19,7 +19,7 @@ from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
-    """Return the settings of the pipeline; relative paths start from the configuration's folder."""
+    """Return the settings of the pipeline; relative paths refer to the configuration's folder."""
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)

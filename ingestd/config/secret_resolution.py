@@ -1,4 +1,4 @@
-"""Resolves references to secrets when a configuration is loaded, and has logs mask the secrets."""
+"""Resolve references to secrets when a configuration is loaded, and mask the secrets in logs."""
 
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -46,9 +46,9 @@ _USER_INFO = ("user-info", "user.info")
 
 
 def _register(raw: Tree, resolved: Tree) -> None:
-    """Have logs mask all secrets: values of references, and values of keys named like a secret.
+    """Register all secrets to be masked: values of references and of keys named like a secret.
 
-    Of `user:password` the password is masked also alone.
+    The password in `user:password` is also registered alone.
     """
     before = dict(walk(raw))
     secrets = {

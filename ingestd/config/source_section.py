@@ -20,9 +20,9 @@ _NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offset
 
 
 def _positions(value: object) -> object:
-    """Convert a map of topic to partition to offset to text; return other values unchanged.
+    """Convert a map `{topic: {partition: offset}}` to text; return other values unchanged.
 
-    Raises ValueError if it is not a map of maps.
+    Raises ValueError for a map whose values are not maps.
     """
     if not isinstance(value, dict):
         return value
@@ -144,7 +144,7 @@ class SourceSection(Section):
 
 
 def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
-    """Parse offsets by topic and partition; none if `text` is None.
+    """Parse `TOPIC:PARTITION:OFFSET;...` to offsets by topic and partition; {} if `text` is None.
 
     Raises ConfigError if the text is malformed.
     """
@@ -152,7 +152,10 @@ def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
 
 
 def check_positions(section: SourceSection, key: str) -> None:
-    """Raise ConfigError if the offsets under a key are malformed or of a topic that is not read."""
+    """Raise ConfigError if the offsets of a key are malformed or of a topic that is not read.
+
+    `key` is `startup-specific-offsets` or `bounded-specific-offsets`.
+    """
     texts = {
         "startup-specific-offsets": section.startup_specific_offsets,
         "bounded-specific-offsets": section.bounded_specific_offsets,

@@ -1,4 +1,4 @@
-"""Parses and formats durations and sizes: `10s`, `1 min`, `512mb`."""
+"""Parse and format durations and sizes: `10s`, `1 min`, `512mb`."""
 
 import re
 
@@ -55,7 +55,7 @@ def parse_size(text: str) -> int:
 def format_duration(seconds: float) -> str:
     """Format a duration for `parse_duration`, in the largest unit that gives a whole number.
 
-    If it is not a whole number of seconds, it is in ms, with up to three decimals.
+    Zero and durations that are not a whole number of seconds are in ms, with up to three decimals.
     """
     for unit in ("d", "h", "min", "s"):
         count = seconds / _SECONDS[unit]

@@ -52,7 +52,7 @@ class ValidationIssue:
 def validation_errors_of(
     error: ValidationError, document: Document, shape: ConfigShape
 ) -> list[ValidationIssue]:
-    """Return the errors of a validation against the model, with locations and plainer messages."""
+    """Convert an error of pydantic to the issues of a configuration, with locations."""
     issues = []
     for detail in error.errors(include_url=False, include_input=False):
         path = tuple(step for step in detail["loc"] if step != _KEY)

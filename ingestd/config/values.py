@@ -1,4 +1,4 @@
-"""Types of single values: parsed from strings, and serialized back for display."""
+"""Types of single values, which are parsed from strings and formatted as strings for display."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ NO_KEYS = "none"
 
 
 def is_http_url(text: str) -> bool:
-    """Return whether a text is an absolute address for HTTP or HTTPS."""
+    """Return whether a text is an absolute URL for HTTP or HTTPS."""
     url = urlsplit(text)
     return url.scheme in {"http", "https"} and bool(url.hostname)
 
@@ -145,7 +145,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
 
 
 def check_pipeline_name(name: str) -> None:
-    """Raise ConfigError if a pipeline cannot have this name."""
+    """Raise ConfigError if a name is not valid for a pipeline."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError as error:

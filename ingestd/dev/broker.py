@@ -226,7 +226,7 @@ class DevBroker:
                 return
 
     def stop(self) -> None:
-        """Stop the broker and remove its data; a no-op if it was never started."""
+        """Stop the broker and remove its data; does nothing if it was never started."""
         self._end()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -251,7 +251,10 @@ class DevBroker:
         *,
         replicas: int = 1,
     ) -> None:
-        """Create a topic. Raises BrokerError if the broker rejects the request."""
+        """Create a topic with the topic properties `config`.
+
+        Raises BrokerError if the broker rejects the request or does not respond.
+        """
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": _LOG_ERRORS})
         topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
         try:
@@ -380,7 +383,7 @@ def broker_properties(
 def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> dict[str, int]:
     """Return the port of each listener and of the controller, by name.
 
-    A member has its own ports for clients and the controller; all others are free ports.
+    A member has given ports for clients and the controller; all other ports are free ones.
     """
     names = (CLIENTS, _CONTROLLER, *listeners)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -390,7 +393,7 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Return controller ports by node id; without a cluster, the broker is controller 1."""
+    """Return controller ports by node id; a broker that is no member of a cluster has the id 1."""
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 

@@ -70,13 +70,14 @@ def fetch(
     transitive: bool = False,
     pins: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Return the paths of archives, sorted by name, and download them if necessary.
+    """Download archives if necessary, and return their paths, sorted by name.
 
     `coordinates` are Maven coordinates `group:artifact:version[:classifier]`. The archives are
     downloaded into `directory` unless all of them are there unchanged; several processes may call
     this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else by
-    that of its first download. With `transitive`, dependencies are included, which `pins` does not
-    cover. Raises JarError if a download or a verification fails, or ConfigError without Java.
+    that of its first download. With `transitive`, their dependencies are included, which `pins`
+    need not cover. Raises JarError if a download or a verification fails, or ConfigError if there
+    is no Java to download with.
     """
     directory.mkdir(parents=True, exist_ok=True)
     expected = {_file_name(coordinate): digest for coordinate, digest in (pins or {}).items()}

@@ -16,9 +16,10 @@ _OPTIONS = ("-17", "-nowarn", "-proc:none", "-d")
 def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -> Path:
     """Compile Java sources, unless this was done before, and return the folder of the classes.
 
-    The classes are cached in a subfolder of `folder`, which is created, by the sources and the
-    names of the archives in `classpath`. Several processes may call this at once. Raises JarError
-    with the compiler's output for invalid sources.
+    The classes are cached in a subfolder of `folder`, whose name is derived from the contents of
+    the sources and the names of the archives in `classpath`. Several processes may call this at
+    once. Raises JarError, with the compiler's output, for invalid sources, and the errors of
+    `fetch`.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources))
     digest.update(":".join(jar.name for jar in classpath).encode())

@@ -80,8 +80,8 @@ def produce(
 ) -> int:
     """Create the topics and send all messages of a workload; return the number of records.
 
-    `progress` is called with the number of records sent so far. Raises SourceError if the broker
-    does not accept them.
+    `progress` is called every 1,000 records, and at the end, with the number of records so far.
+    Raises SourceError if the broker does not accept the topics or the records.
     """
     try:
         return _produce(workload, bootstrap, progress)

@@ -30,7 +30,11 @@ Row = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the connector describes it, and its expected type in the table."""
+    """A column as the connector describes it, and its expected type in the table.
+
+    `connect_type`, `semantic` and `parameters` are the type, name and parameters of its schema in
+    Kafka Connect; `table_type` is the Paimon type.
+    """
 
     name: str
     connect_type: str
@@ -72,9 +76,10 @@ TABLES = {"customers": CUSTOMERS, "orders": (*ORDERS, COUPON)}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a row; `columns` are those of its table at that time.
+    """A change of a row; `number` counts all changes from 0, `key` is the row's primary key.
 
-    `row` is the row after the change, None for a delete.
+    `row` is the row after the change, or None for a delete. `columns` are those of the table at the
+    time of the change.
     """
 
     number: int
@@ -87,9 +92,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The parameters of a workload: number of changes, seed, topics.
+    """The parameters of a workload.
 
-    With `envelope`, every message contains its schema; `prefix` is the name of the database.
+    `events` is the number of changes, `partitions` the number of partitions of each topic, and
+    `prefix` the name of the database. With `envelope`, every message contains its schema.
     """
 
     events: int = 20_000
@@ -127,7 +133,7 @@ class Workload:
 
 
 def column_types(table: str) -> Mapping[str, str]:
-    """Return the column types to declare for a table whose messages do not contain a schema."""
+    """Return the types of columns that must be declared if messages do not contain a schema."""
     return {column.name: column.table_type for column in TABLES[table] if column.semantic}
 
 

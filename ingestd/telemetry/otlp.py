@@ -28,7 +28,7 @@ class OtlpSink:
     """A sink that sends the spans of one pipeline to one collector.
 
     `endpoint` is the base URL, such as `http://collector:4318`; if it is None, the environment
-    determines it. Spans that cannot be sent are dropped after a while; a batch never waits for
+    determines it. Spans that cannot be sent are dropped after some retries; a batch never waits for
     them.
     """
 
@@ -45,7 +45,7 @@ class OtlpSink:
         self._queue(span, Context())
 
     def close(self) -> None:
-        """Send the queued spans and stop, within a few seconds; spans not sent by then are lost."""
+        """Send the queued spans for at most 5 seconds, then stop; the remaining spans are lost."""
         last = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         last.start()
         last.join(_CLOSE_SECONDS)

@@ -21,9 +21,9 @@ _LONG = 16
 
 
 def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
-    """Return a sink for the spans of a pipeline; `endpoint` is that of `telemetry.otlp.OtlpSink`.
+    """Return a sink for the spans of a pipeline; `endpoint` is as in `telemetry.otlp.OtlpSink`.
 
-    Credentials for the collector are redacted in the log from now on, since its responses may
+    Credentials for the collector are masked in the log from now on, because its responses may
     repeat them. Raises ConfigError if the extra `otel` is not installed.
     """
     try:
@@ -54,9 +54,9 @@ def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator
 
 
 def _secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """Yield a header's value if it may be a secret: as configured, URL-decoded, and its last word.
+    """Yield the forms of a header value that may be a secret: as configured, decoded, last word.
 
-    A short value is yielded only if the name indicates a secret.
+    A short value is yielded only if the name of the header indicates a secret.
     """
     may_be_secret = is_secret_name(name) or "auth" in name.lower()
     for form in {value.strip(), unquote(value.strip())}:

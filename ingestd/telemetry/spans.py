@@ -17,7 +17,7 @@ class SpanError:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span with its children; times are nanoseconds since 1970."""
+    """A finished span with its children; `begun` and `ended` are nanoseconds since 1970."""
 
     name: str
     begun: int
