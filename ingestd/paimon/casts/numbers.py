@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, DataType
+from ingestd.paimon.spec.float_text import java_double
 
 NUMBER_ROOTS = INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"}
 

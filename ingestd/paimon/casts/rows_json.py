@@ -33,7 +33,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
-from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.casts.value_text import (
     date_texts,
     decimal_texts,
@@ -49,6 +48,7 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
+from ingestd.paimon.spec.float_text import java_double, java_float
 
 _ESCAPES: Mapping[str, str] = {
     '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r",
@@ -332,8 +332,7 @@ def _double(data: bytes, at: int) -> str:
 
 def _float(data: bytes, at: int) -> str:
     (number,) = struct.unpack_from("<f", data, at)
-    # The shortest decimal that is this float and no other.
-    return _number(java_double(float(str(np.float32(number)))))
+    return _number(java_float(number))
 
 
 def _number(text: str) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.casts.value_text import (
     date_texts,
     decimal_texts,
@@ -29,6 +28,7 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataType,
 )
+from ingestd.paimon.spec.float_text import java_double, java_float
 
 TEXT = DataType("STRING")
 _NEVER_CUT = BINARY_ROOTS | NESTED_ROOTS
@@ -89,7 +89,7 @@ def text_of(array: Array, t: DataType) -> Array:
 
 
 def _floats(array: Array) -> Array:
-    """Return the string of each float: the shortest decimal that identifies it, in Java's notation.
+    """Return the string of each float or double, with the digits and in the notation of Java.
 
     Each distinct value is formatted once.
     """
@@ -98,7 +98,7 @@ def _floats(array: Array) -> Array:
     texts = {}
     for value in np.unique(cells.view(np.int32 if single else np.int64)).tolist():
         number = np.array(value, np.int32 if single else np.int64).view(cells.dtype)[()]
-        texts[value] = java_double(float(str(number)) if single else float(number))
+        texts[value] = java_float(float(number)) if single else java_double(float(number))
     keys = cells.view(np.int32 if single else np.int64).tolist()
     nulls = array.is_null().to_numpy(zero_copy_only=False)
     return pa.array([texts[key] for key in keys], pa.string(), mask=nulls)

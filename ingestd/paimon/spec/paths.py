@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-import numpy as np
-
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -20,6 +18,7 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.decimal_digits import unscaled
+from ingestd.paimon.spec.float_text import java_double, java_float
 
 MAIN_BRANCH = "main"
 DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
@@ -83,7 +82,7 @@ def _value_text(key: str, t: DataType, value: object, legacy: bool) -> str:
     if isinstance(value, Decimal):
         return _decimal_text(value, t.scale or 0)
     if isinstance(value, float):
-        return _float_text(value, t.root == "FLOAT")
+        return java_float(value) if t.root == "FLOAT" else java_double(value)
     if isinstance(value, int):
         return _number_text(t, value, legacy)
     if isinstance(value, bytes) and t.root in BINARY_ROOTS and not legacy:
@@ -110,19 +109,6 @@ def _decimal_text(value: Decimal, scale: int) -> str:
     digits = str(abs(number)).rjust(scale + 1, "0")
     text = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
     return f"-{text}" if number < 0 else text
-
-
-def _float_text(value: float, single: bool) -> str:
-    """Return the shortest decimal text of a float, in Java's notation."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    number = np.float32(value) if single else np.float64(value)
-    if value == 0 or 1e-3 <= abs(float(number)) < 1e7:
-        return np.format_float_positional(number, unique=True, trim="0")
-    text = np.format_float_scientific(number, unique=True, trim="0", exp_digits=1)
-    return text.replace("e+", "E").replace("e", "E")
 
 
 def _civil(days: int) -> tuple[int, int, int]:
@@ -178,8 +164,8 @@ def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
 class TablePaths:
     """The paths of one table; `root` is its directory, without a trailing slash.
 
-    A branch has its own schemas, snapshots, tags and consumers; it shares all other directories
-    with the main branch.
+    A branch has its own schemas, snapshots, long-lived changelogs, tags and consumers; it shares
+    all other directories with the main branch.
     """
 
     root: str

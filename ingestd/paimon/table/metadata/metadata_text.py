@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.float_text import java_double
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 

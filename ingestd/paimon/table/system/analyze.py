@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError, FormatError, UnsupportedError
-from ingestd.paimon.casts.java_double import java_double
 from ingestd.paimon.spec.arrow import Array, column_values
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -23,6 +22,7 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataField,
 )
+from ingestd.paimon.spec.float_text import java_double
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.spec.table_statistics import (

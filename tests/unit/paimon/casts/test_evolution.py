@@ -68,6 +68,7 @@ def test_no_rows_of_no_file_have_the_types_of_the_fields() -> None:
         ("INT", "DECIMAL(3, 1)", [5, 100], [Decimal("5.0"), None]),
         ("DECIMAL(8, 4)", "DECIMAL(8, 2)", [Decimal("1.0050")], [Decimal("1.01")]),
         ("DOUBLE", "STRING", [1.0, 1e20], ["1.0", "1.0E20"]),
+        ("FLOAT", "STRING", [0.1, 461826784.0], ["0.1", "4.61826784E8"]),
         ("TIMESTAMP(6)", "TIMESTAMP(3)", [1_999, -1], [1, -1]),
         ("TIMESTAMP(3)", "DATE", [-1, 86_400_000], [0, 1]),
         ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", [7], [7]),

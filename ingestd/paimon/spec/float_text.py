@@ -1,23 +1,49 @@
-"""Format doubles as strings with the same digits as Java up to version 18.
+"""Format floats and doubles as strings with the same digits as Java up to version 18.
 
 Unlike newer versions, these do not always print the shortest text that reads back as the same
 number, so the digits must be computed by their algorithm to get equal texts. It computes one
 decimal digit after the other, until the remainder is less than half the distance to the next
-double, in integers of 32, 64 or any number of bits, whichever is sufficient. The width affects the
+number, in integers of 32, 64 or any number of bits, whichever is sufficient. The width affects the
 result in ties and overflows.
 """
 
 import math
 from dataclasses import dataclass
 
-_EXPONENT_OF_SMALLEST = -1074
+import numpy as np
+
 _LARGEST_LONG_EXPONENT = 62
 _PLAIN_EXPONENTS = range(-3, 8)
 """Decimal exponents for which the first digit may already be the last one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A floating-point format: bits of the mantissa, and exponent of the smallest number."""
+
+    bits: int
+    smallest: int
+
+    def bits_at(self, exponent: int) -> int:
+        """Return the significant bits of numbers with a binary exponent; subnormals have fewer."""
+        return min(self.bits, exponent - self.smallest + 1)
+
+
+_FLOAT = _Format(24, -149)
+_DOUBLE = _Format(53, -1074)
+
+
 def java_double(value: float) -> str:
     """Return the string of a double, which may also be NaN or infinite."""
+    return _string(value, _DOUBLE)
+
+
+def java_float(value: float) -> str:
+    """Return the string of a number as a 32-bit float, which may also be NaN or infinite."""
+    return _string(float(np.float32(value)), _FLOAT)
+
+
+def _string(value: float, precision: _Format) -> str:
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -25,7 +51,7 @@ def java_double(value: float) -> str:
         return f"{sign}Infinity"
     if value == 0:
         return f"{sign}0.0"
-    return sign + _notation(*_digits(abs(value)))
+    return sign + _notation(*_digits(abs(value), precision))
 
 
 def _notation(digits: str, point: int) -> str:
@@ -38,24 +64,25 @@ def _notation(digits: str, point: int) -> str:
     return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
-def _digits(value: float) -> tuple[str, int]:
-    """Return the digits of a positive double, and how many of them precede the decimal point."""
+def _digits(value: float, precision: _Format) -> tuple[str, int]:
+    """Return the digits of a positive number, and how many of them precede the decimal point."""
     fraction, exponent = math.frexp(value)
     exponent -= 1
     mantissa = int(fraction * (1 << 53))
     mantissa //= mantissa & -mantissa
     tiny = max(0, mantissa.bit_length() - exponent - 1)
     if tiny == 0 and exponent <= _LARGEST_LONG_EXPONENT:
-        return _integer_digits(int(value), exponent)
-    return _Remainder.of(mantissa, exponent, tiny).digits()
+        return _integer_digits(int(value), exponent - precision.bits - 1)
+    return _Remainder.of(mantissa, exponent, tiny, precision.bits_at(exponent)).digits()
 
 
-def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
+def _integer_digits(number: int, spare: int) -> tuple[str, int]:
     """Return the digits of a whole number, and how many of them precede the decimal point.
 
-    The number is rounded to the digits that distinguish it from the neighbouring doubles.
+    Digits below 2 ** `spare` are rounded away: they do not distinguish the number from the
+    neighbouring numbers of its format.
     """
-    dropped = len(str(1 << max(exponent - 54, 0))) - 1
+    dropped = len(str(1 << max(spare, 0))) - 1
     unit: int = 10**dropped
     rounded = (number + (unit >> 1)) // unit if dropped else number
     return str(rounded).rstrip("0"), len(str(rounded)) + dropped
@@ -70,7 +97,7 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """The part of a double that is not printed yet: `rest / unit`.
+    """The part of a number that is not printed yet: `rest / unit`.
 
     Differences below `margin / unit` are not significant. `point` is the decimal exponent of the
     next digit, `width` the number of bits of the integers (0: unlimited).
@@ -83,11 +110,11 @@ class _Remainder:
     width: int
 
     @classmethod
-    def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """Return the remainder of a double before its first digit is printed.
+    def of(cls, mantissa: int, exponent: int, tiny: int, bits: int) -> "_Remainder":
+        """Return the remainder of a number before its first digit is printed.
 
         `mantissa` is its odd mantissa, `exponent` its binary exponent, `tiny` the number of
-        fraction bits.
+        fraction bits, `bits` the number of significant bits in its format.
         """
         length = mantissa.bit_length()
         normalized = mantissa / (1 << length - 1)
@@ -97,7 +124,7 @@ class _Remainder:
         fives = max(0, -point)
         rest = fives + tiny + exponent
         unit = max(0, point) + tiny
-        margin = rest - min(53, exponent - _EXPONENT_OF_SMALLEST + 1)
+        margin = rest - bits
         rest -= length - 1
         common = min(rest, unit)
         rest, unit, margin = rest - common, unit - common, margin - common
