@@ -1,1 +1,1 @@
-"""Catalogs (metastores), one module each."""
+"""Catalogs, which give access to tables by name: filesystem, Hive, JDBC and REST."""

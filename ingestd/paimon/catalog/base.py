@@ -80,7 +80,10 @@ class Catalog(Protocol):
         ...
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database, if it does not exist; an existing one keeps its properties."""
+        """Create a database if it does not exist; an existing database keeps its properties.
+
+        Raises ConfigError for a name or a property that the catalog does not allow.
+        """
         ...
 
     def database_properties(self, name: str) -> Mapping[str, str]:

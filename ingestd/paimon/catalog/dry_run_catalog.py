@@ -92,7 +92,7 @@ class DryRunCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its simulated schema, or its newest schema if it was not changed.
 
-        Raises TableNotFoundError.
+        Raises TableNotFoundError if the table does not exist.
         """
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
@@ -135,7 +135,7 @@ class DryRunCatalog:
         return table.with_schema(schema)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Simulate dropping a table. Raises TableNotFoundError."""
+        """Simulate dropping a table. Raises TableNotFoundError if it does not exist."""
         self.get_table(identifier)
         self._tables[identifier] = None
 

@@ -66,7 +66,10 @@ class FilesystemCatalog:
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database if it does not exist. Raises ConfigError for properties."""
+        """Create a database if it does not exist.
+
+        Raises ConfigError for a name that is not allowed, and if properties are given.
+        """
         check_name("database", name)
         check_case([name], case_sensitive=self.case_sensitive)
         if properties:

@@ -91,7 +91,7 @@ class HiveCatalog:
         return sorted(names.contents)
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database if it does not exist; an existing one keeps its properties.
+        """Create a database if it does not exist; an existing database keeps its properties.
 
         The properties `comment`, `owner` and `location` are those of Hive. Raises ConfigError for a
         name that Hive does not allow.
@@ -165,8 +165,8 @@ class HiveCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
 
-        Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
-        has no schema file.
+        Raises TableNotFoundError, which suggests the most similar name, if the metastore does not
+        have the table; FormatError if the table has no schema file.
         """
         directory = self._table_directory(identifier, self._paimon_table(identifier))
         table = directory.open_table()

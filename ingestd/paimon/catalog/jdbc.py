@@ -126,7 +126,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
 
 @dataclass(frozen=True)
 class JdbcCatalog:
-    """A catalog with the names of its tables in a database, and their files in those of `files`.
+    """A catalog that keeps the names of tables in a database, and their files in `files`.
 
     New names must not have capitals, as in Java.
     """
@@ -145,9 +145,9 @@ class JdbcCatalog:
         return sorted(name for (name,) in rows)
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database if it does not exist; an existing one keeps its properties.
+        """Create a database if it does not exist; an existing database keeps its properties.
 
-        Raises ConfigError for a property `location`.
+        Raises ConfigError for a name that is not allowed, and for a property `location`.
         """
         if _LOCATION in (properties or {}):
             raise ConfigError(
@@ -227,8 +227,8 @@ class JdbcCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
 
-        Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
-        has no schema file.
+        Raises TableNotFoundError, which suggests the most similar name, if the database does not
+        have the table; FormatError if the table has no schema file.
         """
         if not self.table_exists(identifier):
             raise no_table(identifier, self.list_tables(identifier.database))

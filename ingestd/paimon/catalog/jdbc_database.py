@@ -63,7 +63,7 @@ class Session(Protocol):
         ...
 
     def insert_new(self, table: str, row: Mapping[str, object]) -> bool:
-        """Insert a row; return False, and change nothing, if a row has its primary key."""
+        """Insert a row; return False, and change nothing, if its primary key is in use."""
         ...
 
 
@@ -89,12 +89,12 @@ class Database(Protocol):
 
     @property
     def has_table(self) -> str:
-        """A statement that returns a row if the table `?` exists."""
+        """A statement that returns a row if a table exists; its parameter is the table's name."""
         ...
 
     @property
     def lock_age(self) -> str:
-        """An expression for the age of a lock in seconds."""
+        """An SQL expression for the age of a lock in seconds."""
         ...
 
     @property

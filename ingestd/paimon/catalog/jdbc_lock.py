@@ -48,7 +48,7 @@ class JdbcLock:
             release_lock(lambda: self._release(lock_id, acquired_at), lock_id, self.sleep)
 
     def _acquire(self, lock_id: str) -> object:
-        """Acquire the lock, and return the time of it as the driver represents it."""
+        """Acquire the lock; return the time of its acquisition as the driver represents it."""
         waited, pause = 0, _FIRST_SLEEP_MS
         while (acquired_at := self._try(lock_id)) is None:
             if waited >= self.settings.acquire_timeout_ms:

@@ -97,7 +97,7 @@ class RestCatalog:
         return sorted(self.client.pages(self._at("databases"), "databases"))
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database, if it does not exist; an existing one keeps its properties.
+        """Create a database if it does not exist; an existing database keeps its properties.
 
         Raises ConfigError if the server responds with the status 404.
         """
@@ -254,6 +254,7 @@ class RestCatalog:
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
     ) -> None:
         """Roll a branch back through the server to a snapshot, or to the snapshot of a tag.
+
         Raises ConfigError if the server does not have the snapshot.
         """
         document = rollback_document(snapshot_id, tag)

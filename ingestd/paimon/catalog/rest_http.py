@@ -76,9 +76,9 @@ class RestClient:
 
     Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
     401, 403) and a redirect (3xx), UnsupportedError for a missing function (405, 406, 501),
-    StorageError for all others, and without a valid response. A request is repeated if the server
-    is busy (429, 503), and if it did not respond; but then a POST only if it did not reach the
-    server.
+    StorageError for all other responses, and if there is no valid response. A request is repeated
+    if the server is busy (429, 503), and if there is no valid response; in this case a POST is
+    repeated only if it did not reach the server.
     """
 
     uri: str

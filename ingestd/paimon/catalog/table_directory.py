@@ -57,6 +57,7 @@ class TableDirectory:
 
     def create_table(self, schema: TableSchema) -> FileStoreTable | None:
         """Create a table and return it, or return None if the directory contains a table.
+
         Raises ConfigError if the directory contains snapshots of an older table.
         """
         if self.has_table():

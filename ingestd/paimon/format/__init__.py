@@ -1,1 +1,1 @@
-"""File formats of data and changelog files, one module each."""
+"""The file formats of data and changelog files: Parquet, ORC and Avro."""

@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 
 Avro stores rows, so this module converts between rows and columns. Names, unions and logical types
-are those of other Paimon writers. These swap Avro's two kinds of timestamp: `timestamp-*` has no
+are those of other Paimon writers, which swap Avro's two kinds of timestamp: `timestamp-*` has no
 time zone, `local-timestamp-*` is an instant. Avro cells are plain numbers for dates, times and
 timestamps, and bytes for decimals.
 """
@@ -305,8 +305,7 @@ class _Sink:
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    TINYINT and SMALLINT are returned as int32. Raises FormatError, naming the file, if it is not
-    Avro or is damaged.
+    TINYINT and SMALLINT are returned as int32. Raises the errors of `FileFormat.read_file`.
     """
     data = io.read_bytes(path)
     with decoding(pa.BufferReader(data), path, "Avro", avro_blocks.BROKEN):

@@ -97,7 +97,7 @@ class RowSink(Protocol):
     """A data file that is written in parts; it must be closed or aborted."""
 
     def write(self, rows: pa.Table) -> None:
-        """Write more rows to the file, with the columns of the first ones."""
+        """Write more rows to the file; they must have the columns of the first rows."""
         ...
 
     @property

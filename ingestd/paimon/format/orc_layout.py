@@ -1,7 +1,7 @@
 """Parse ORC footers for the streams of decimal scales, the time zones and the width of rows.
 
 The library applies a decimal scale one digit at a time, so a few damaged bytes could keep it busy
-for years. The scales found here are therefore validated first (`orc_scales`).
+for years. The scales found here are therefore validated first (`check_scales`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 """

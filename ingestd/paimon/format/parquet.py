@@ -244,8 +244,8 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
     INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column is
-    outside the range of nanoseconds. Raises FormatError, naming the file, if it is not Parquet or
-    is damaged, and UnsupportedError if such a value is inside a nested column.
+    outside the range of nanoseconds. Raises the errors of `FileFormat.read_file`: UnsupportedError
+    if such a value is inside a nested column, or outside the supported range of microseconds.
     """
     return read_part(io, path, columns, None).rows
 

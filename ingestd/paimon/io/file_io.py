@@ -97,10 +97,7 @@ class FileIO(Protocol):
         ...
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False, and change nothing, if it cannot be deleted.
-
-        Reasons are that it is not empty or does not exist.
-        """
+        """Delete an empty directory; return False if it is missing, not empty or a file."""
         ...
 
     def delete_tree(self, path: str) -> None:

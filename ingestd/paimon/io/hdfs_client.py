@@ -193,14 +193,18 @@ def is_unknown(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and type(error) is not RuntimeError
 
 
-def hdfs_error(what: str, path: str, error: Exception) -> StorageError | UnsupportedError:
-    """Return a StorageError `cannot WHAT PATH: reason`; UnsupportedError if `is_unknown(error)`."""
+def hdfs_error(action: str, path: str, error: Exception) -> StorageError | UnsupportedError:
+    """Return the error to raise in place of an error of the library.
+
+    It is an UnsupportedError if `is_unknown(error)`, else a StorageError. The message begins
+    "cannot", followed by `action`, a verb such as "read", and by the path.
+    """
     if is_unknown(error):
         return UnsupportedError(
-            f"cannot {what} {path}: {failure_text(error)}: ingestd's client of HDFS does not "
+            f"cannot {action} {path}: {failure_text(error)}: ingestd's client of HDFS does not "
             "support this; put the warehouse into a directory that does not use it"
         )
-    return StorageError(f"cannot {what} {path}: {failure_text(error)}")
+    return StorageError(f"cannot {action} {path}: {failure_text(error)}")
 
 
 def failure_text(error: Exception) -> str:

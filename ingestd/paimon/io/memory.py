@@ -84,7 +84,7 @@ class MemoryFileIO:
             return any(p.startswith(key + "/") for p in (*self.files, *self.directories))
 
     def size(self, path: str) -> int:
-        """Return the size of a file in bytes. Raises FileNotFoundError."""
+        """Return the size of a file in bytes. Raises FileNotFoundError if it is missing."""
         return len(self.read_bytes(path))
 
     def make_directory(self, path: str) -> None:

@@ -326,8 +326,8 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
 def failure_text(error: BaseException) -> str:
     """Return the message of an error of the object store library, as one line of limited length.
 
-    The debug output that the library appends is left out. The message may repeat a response of the
-    server of any size.
+    The debug output that the library appends is left out. The length is limited because the message
+    may contain a whole response of the server.
     """
     return shown(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
 

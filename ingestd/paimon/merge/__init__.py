@@ -1,1 +1,1 @@
-"""Merge engines, one module each, on Arrow tables."""
+"""Merge engines, which compute one row per primary key from Arrow tables."""

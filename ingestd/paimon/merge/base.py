@@ -50,7 +50,7 @@ def merge_rows(
 
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
     columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
-    numbers, which are then not read. Raises what `merge_sorted` raises.
+    numbers, which are then not read. Raises the errors of `merge_sorted`.
     """
     if not rows.num_rows:
         return rows

@@ -1,8 +1,8 @@
 """Sums and products of decimals.
 
-Keys whose result stays within the precision are computed in whole arrays. A key that may overflow
-is computed row by row, because the result in Java depends on where it overflows: the number becomes
-null there, and the next value starts a new sum.
+Sums that stay within the precision are computed in whole arrays. Sums that may overflow, and all
+products, are computed row by row, because the result in Java depends on where it overflows: the
+number becomes null there, and the next value starts a new sum or product.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#sum
 """
@@ -74,7 +74,7 @@ def row_by_row(
     step: _Step,
     into: tuple[_Words, Mask, Mask],
 ) -> None:
-    """Fold decimals of some keys one row at a time, as Java does where a result overflows.
+    """Fold the decimals of some keys one row at a time, as Java does.
 
     `into` has the results (keys, 2) and the mask of keys with a result, both updated in place, and
     the mask of the keys to fold.

@@ -1,7 +1,7 @@
 """The aggregate functions collect, merge_map, nested_update and nested_partial_update.
 
 Keys without retractions are folded in whole arrays; the others, and nested_update with a limit, are
-folded element by element (`element_steps`).
+folded element by element (`stepwise`).
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
@@ -115,8 +115,8 @@ def mapping() -> Fold:
 def nesting(keyed: bool, limit: int | None) -> Fold:
     """Return the steps of nested_update.
 
-    If a result has `limit` rows (None: no limit), no rows are added to it; the first cell is kept
-    whole. If `keyed`, a newer row of a nested key replaces the older row.
+    The first cell of a key is kept whole; rows of later cells are added until the result has
+    `limit` rows (None: no limit). If `keyed`, a newer row of a nested key replaces the older row.
     """
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
@@ -201,8 +201,8 @@ def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunc
 def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """Return all rows of the arrays per key; with `nested_key`, the newest row of each nested key.
 
-    Once a result has `count_limit` rows, no rows are added to it; the first array of a key is kept
-    whole.
+    The first array of a key is kept whole; rows of later arrays are added until the result has
+    `count_limit` rows.
     """
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)

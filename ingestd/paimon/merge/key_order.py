@@ -73,7 +73,10 @@ def sort_keys(
 
 
 def is_key_sorted(table: pa.Table, key_columns: Sequence[str]) -> bool:
-    """Return whether each key is greater than the one before it."""
+    """Return whether each row has a greater key than the row before it.
+
+    Raises ValueError if a key column has nulls or a type that cannot be a key.
+    """
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     greater = np.zeros(max(table.num_rows - 1, 0), bool)
     equal = ~greater
@@ -93,6 +96,7 @@ def _starts(ranks: Sequence[Ranks]) -> npt.NDArray[np.bool_]:
 
 def column_ranks(column: Column) -> list[Ranks]:
     """Return arrays (rows,) of ranks that order a column, the most significant array first.
+
     Raises ValueError if the column has nulls or a type that cannot be a key.
     """
     array = _whole(column)

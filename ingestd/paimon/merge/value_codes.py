@@ -22,7 +22,7 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def value_codes(array: Array) -> Index:
-    """Return one code per cell, from 0, equal for equal values; null is a value."""
+    """Return one code per cell, from 0, equal for equal values; nulls are equal to each other."""
     kind = array.type
     if pa.types.is_struct(kind):
         struct: Any = array

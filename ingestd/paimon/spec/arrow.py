@@ -1,7 +1,9 @@
 """Convert between Paimon data types and Arrow types.
 
 Timestamps have the unit of their declared precision: readers take the unit of a data file from the
-declared type and not from the file (specification: Data files).
+declared type and not from the file.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -167,6 +169,7 @@ def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
     """Return the Arrow schema of columns; every field has its id as Parquet metadata.
 
     Raises UnsupportedError for a type without an Arrow equivalent.
+
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
     return pa.schema([_field(field, with_ids=True) for field in fields])

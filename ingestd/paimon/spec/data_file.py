@@ -1,6 +1,6 @@
 """Metadata of a data file in a manifest, including its column statistics.
 
-Statistics are computed in `stats`.
+Statistics are computed in `simple_stats`.
 """
 
 from dataclasses import dataclass

@@ -67,7 +67,9 @@ class DataType:
 
     `element` is the type of the elements of an ARRAY, MULTISET or VECTOR, `key` and `value` are
     those of a MAP, `fields` the fields of a ROW. A missing precision, scale or length is set to the
-    default of the specification (section Schema). Raises ValueError for an invalid combination.
+    default of the specification. Raises ValueError for an unknown root or invalid parameters.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
 
     root: str

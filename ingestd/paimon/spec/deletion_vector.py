@@ -53,8 +53,9 @@ def encode_dv_index(
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
     """Return an index file with the given vectors, and the range of each vector in the file.
 
-    `vectors` are by name of the data file. The length in the range of a 32-bit vector excludes the
-    length word and the checksum; that of a 64-bit vector includes both.
+    `vectors` has the positions of deleted rows by name of the data file. The length in the range of
+    a 32-bit vector excludes the length word and the checksum; that of a 64-bit vector includes
+    both.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():

@@ -72,7 +72,10 @@ def decode_file_index(data: bytes, source: str) -> FileIndexes:
 
 
 def _check_sum(data: bytes, size: int) -> None:
-    """Raise ValueError if the head ends with a checksum that does not match its bytes."""
+    """Raise ValueError if the file has a checksum, after its head, that does not match its bytes.
+
+    `size` is the length of the head with the checksum.
+    """
     at = size - _SUM.size
     if at < len(_MARK) or data[at - len(_MARK) : at] != _MARK:
         return
@@ -152,6 +155,7 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
 
 def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
     """Return a mask of the hashes that a Bloom filter may contain; shape (hashes,).
+
     Raises FormatError, naming `source`, if it is damaged.
     """
     if len(data) <= _COUNT.size:

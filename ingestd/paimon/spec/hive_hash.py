@@ -46,7 +46,7 @@ def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDA
 
 
 def hive_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return the bucket, 0 to n-1, of each hash without its sign bit."""
+    """Return the bucket, 0 to n-1, of each Hive hash: the hash without its sign bit, modulo n."""
     return ((hashes & 0x7FFFFFFF) % n).astype(np.int32)
 
 
@@ -151,7 +151,7 @@ def _of_small_decimals(array: Array, scale: int) -> _Hashes:
 
 
 def _of_digits(digits: int, scale: int) -> int:
-    """Return the hash of a decimal, given as unscaled digits, of any length, and a scale."""
+    """Return the hash of a decimal, given as an unscaled integer of any size and a scale."""
     if digits == 0:
         return 0
     while scale > 0 and digits % 10 == 0:

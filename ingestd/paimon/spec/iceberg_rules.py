@@ -24,9 +24,9 @@ class IcebergSettings:
 
     With `in_catalog`, the metadata is in the layout of an Iceberg Hadoop catalog, beside the
     databases. `codec` is the Avro codec of manifests; with `legacy_names`, manifest lists have the
-    field names of Iceberg 1.4. At least `compact_min` small manifests are merged if they have the
-    target size together, `compact_max` in any case. With `deletes_old`, older metadata files are
-    deleted, except the newest `previous_versions`.
+    field names of Iceberg 1.4. Small manifests are merged if there are at least `compact_min` of
+    them and their total size reaches the target size, or if there are at least `compact_max`. With
+    `deletes_old`, older metadata files are deleted, except the newest `previous_versions`.
     """
 
     in_catalog: bool

@@ -106,7 +106,7 @@ def parse_word(name: str, value: str) -> str:
 
 
 def parse_names(name: str, value: str) -> tuple[str, ...]:
-    """Return the names in a comma-separated list."""
+    """Return the names in a comma-separated list, without surrounding spaces and empty names."""
     return tuple(text for text in map(str.strip, value.split(",")) if text)
 
 
@@ -118,7 +118,7 @@ class Support(Enum):
 
 
 class Access(IntEnum):
-    """A kind of access to a table; each refuses all options that the kinds before it refuse."""
+    """A kind of access to a table. Each kind also refuses what the kinds before it refuse."""
 
     READ = 1
     WRITE = 2

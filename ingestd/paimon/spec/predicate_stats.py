@@ -61,8 +61,8 @@ def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) 
 def stats_test(stats: Mapping[str, ColumnStats]) -> LeafTest:
     """Return a function that tests a single condition (=, <, IN, IS NULL, ...) by statistics.
 
-    It returns whether the condition may be true for some row. A column without statistics may have
-    any value.
+    The function returns whether the condition, or its negation, may be true for some row. A column
+    without statistics may have any value.
     """
 
     def test(leaf: Leaf, negated: bool) -> bool:

@@ -30,9 +30,9 @@ _UNITS_PER_SECOND = {"ms": 1000, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class ExpiredRows:
-    """The rows that are expired at some time: those with a time in `field` before `limit`.
+    """The condition for expired rows: the time in their column `field` is before `limit`.
 
-    `limit` is in seconds of the epoch.
+    `limit` is in seconds since 1970.
     """
 
     field: DataField
@@ -69,9 +69,10 @@ class ExpiredRows:
 
 
 def expired_rows(schema: TableSchema, now_ms: int) -> ExpiredRows | None:
-    """Return the rows of a table that are expired at `now_ms`; None if its rows do not expire.
+    """Return the condition for rows that are expired at `now_ms`, in milliseconds since 1970.
 
-    Raises ConfigError if the options do not name a column with times.
+    The result is None if rows of the table do not expire. Raises ConfigError if the options do not
+    name a column with times.
     """
     expire_ms = honoured.RECORD_EXPIRE_TIME.of(schema.options)
     if expire_ms is None or not schema.primary_keys:

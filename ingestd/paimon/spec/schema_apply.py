@@ -333,6 +333,7 @@ def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
     """Return `fields` with `change` applied to the type of the column at a path.
+
     Raises SchemaConflictError if the path does not exist.
     """
     field = find_column(fields, path[0])
