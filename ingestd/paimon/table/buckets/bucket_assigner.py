@@ -59,10 +59,10 @@ class OwnedBuckets:
         self._counts = dict(sorted(own.items()))
 
     def assign(self, keys: _Unsigned) -> Buckets:
-        """Assign a bucket to each new key; shape (keys,).
+        """Assign buckets to new keys, which are given by their hashes; return them, shape (keys,).
 
         If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
-        over the full buckets by their values. Raises UnsupportedError if all buckets are full and
+        over the full buckets by their hashes. Raises UnsupportedError if all buckets are full and
         `MAX_BUCKETS` is reached without this option, or if the option leaves the assigner no
         bucket.
         """
@@ -100,7 +100,7 @@ class OwnedBuckets:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Return a full bucket for each key, by the key modulo the number of buckets."""
+        """Return a full bucket for each key, by its hash modulo the number of own buckets."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):
@@ -119,14 +119,18 @@ _NO_HASHES = np.zeros(0, np.int32)
 
 
 def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
-    """Return the bucket of each row of a table with fixed buckets; shape (rows,)."""
+    """Return the bucket of each row of a table with fixed buckets; shape (rows,).
+
+    Raises the errors of `assign_among`.
+    """
     return assign_among(table, rows, table.options.bucket)
 
 
 def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
     """Return the bucket of each row for a bucket count of `n`; shape (rows,).
 
-    Raises UnsupportedError if the table's bucket function does not take its bucket key.
+    `rows` has the columns of the bucket key. Raises UnsupportedError if the table's bucket function
+    does not support the types of the bucket key.
     """
     options = table.options
     keys = options.bucket_keys
@@ -147,7 +151,9 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 class DynamicBucketAssigner:
     """Assigns the keys of one partition to dynamic buckets, and creates buckets as needed.
 
-    `partition` is the serialized row; entries of other partitions in `entries` are ignored.
+    `partition` is the serialized row. `entries` are index files of the table; those of other
+    partitions are ignored. The assigner owns the buckets whose number modulo `assigners` equals
+    `assigner_id`. Raises the errors of `PartitionIndex.load`.
     """
 
     def __init__(

@@ -43,8 +43,8 @@ _LOG = logging.getLogger(__name__)
 class HashCache:
     """A cache of sorted key hashes by path of the index file; evicts the least recently used.
 
-    Hashes beyond `max_bytes` of memory are cached on the local disk if they are large enough, up to
-    `max_mapped` bytes. `lookups` counts those of `load_hashes`, by "hit" and "miss".
+    Hashes beyond `max_bytes` of memory are cached on the local disk if their file is large enough,
+    up to `max_mapped` bytes. `lookups` counts the lookups of `load_hashes`, by "hit" and "miss".
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
@@ -162,12 +162,15 @@ class PartitionIndex:
         return cls(buckets)
 
     def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
-        """Return the bucket of each hash, -1 for unknown hashes."""
+        """Return the bucket of each hash, -1 for unknown hashes; shape (hashes,)."""
         distinct, positions = np.unique(hashes, return_inverse=True)
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """Return the bucket of each hash, -1 for unknown hashes; `distinct` must be sorted."""
+        """Return the bucket of each hash, -1 for unknown hashes; shape (hashes,).
+
+        `distinct` are sorted hashes without repetitions.
+        """
         buckets = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
@@ -207,7 +210,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
 
 
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
-    """Return the hash of the trimmed primary key of each row.
+    """Return the hash of the trimmed primary key of each row; shape (rows,).
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
     """
@@ -230,7 +233,7 @@ def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
     """Return a mask of the hashes that the sorted array `known` contains; shape (hashes,).
 
-    It is computed faster if `hashes` are sorted, too.
+    The result is computed faster if `hashes` are sorted, too.
     """
     if not len(known):
         return np.zeros(len(hashes), bool)

@@ -28,9 +28,9 @@ _FULL_FILES = 3
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """A planned compaction of an append table's bucket: files to merge, in this order.
+    """A planned compaction of files of an append table's bucket.
 
-    `reason` names the trigger.
+    `inputs` are the files to join, in this order; `reason` names the trigger.
     """
 
     bucket: CompactBucket
@@ -38,7 +38,10 @@ class AppendPlan:
     reason: str
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the commit message and the new files."""
+        """Compact the files; return the commit message and the new files.
+
+        If this fails, the new files are deleted.
+        """
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
@@ -70,7 +73,10 @@ class AppendPlan:
 
 
 def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list[AppendPlan]:
-    """Plan the compactions of a bucket, or of a partition of a table without buckets."""
+    """Plan the compactions of a bucket, or of a partition of a table without buckets.
+
+    With `full`, fewer files suffice for a compaction. Returns [] if no compaction is due.
+    """
     deleted = _deleted_rows(bucket)
     if has_buckets:
         groups = _bucket_groups(bucket, deleted, full=full)
@@ -103,8 +109,9 @@ def _full(
 ) -> list[DataFileMeta]:
     """Return the files of a bucket for a full compaction: all but the leading large files.
 
-    Returns an empty list if too few of these files are small. With deletion vectors, or if the
-    options require that all files are rewritten, the number of small files does not matter.
+    `deleted` has the number of deleted rows of files with deletion vectors; such files are not
+    skipped. Returns [] if too few of the files are small. With deletion vectors, or if the options
+    require that all files are rewritten, the number of small files does not matter.
     """
     table = bucket.table
     vectors = honoured.DELETION_VECTORS.of(table.schema.options)
@@ -162,10 +169,10 @@ def _packed(
 def _bins(
     bucket: CompactBucket, groups: Iterable[list[DataFileMeta]], *, least: int
 ) -> Iterator[list[DataFileMeta]]:
-    """Join groups in order, and yield the joined files at about the size of two target files.
+    """Join groups in order, and yield the joined files whenever they have the size of two targets.
 
-    `open_file_cost` is added to the size of each file. The files left at the end are yielded if
-    there are at least `least` of them.
+    The target size is `target-file-size`; `open_file_cost` is added to the size of each file. The
+    files that remain at the end are yielded if there are at least `least` of them.
     """
     options, target = compaction_options(bucket.table.schema), bucket.table.options.target_file_size
     files: list[DataFileMeta] = []

@@ -32,7 +32,7 @@ class ChangeRules:
     """The settings by which a compaction writes its changelog.
 
     An update is written only if the old and the new row differ in a column of `compared` (None:
-    always, also for a row that was written again unchanged).
+    every update is written, even if the row was written again unchanged).
     """
 
     compared: tuple[str, ...] | None = None
@@ -41,7 +41,7 @@ class ChangeRules:
 def changes_between(
     rows: pa.Table, merged: pa.Table, rules: ChangeRules, *, engine: str, top_level: int | None
 ) -> pa.Table:
-    """Return the changelog rows of the keys of a block, ordered by key, -U before +U.
+    """Return the changelog rows of the keys of a block, ordered by key, and -U before +U.
 
     `rows` are all rows of the keys, with `_LEVEL` and `_KEY_NUMBER`; `merged` are the merged rows,
     with `_KEY_NUMBER`. With `top_level`, the old row of a key is its row in that level, and keys

@@ -36,7 +36,10 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 @dataclass(frozen=True, slots=True)
 class CompactBucket:
-    """A bucket to compact: its live files and its index files."""
+    """A bucket to compact, with its live data files and its index files.
+
+    `partition` is the serialized row.
+    """
 
     table: FileStoreTable
     partition: bytes
@@ -78,10 +81,11 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """A planned compaction of one bucket: of the newest runs, by `choice`, or of single `files`.
+    """A planned compaction of the newest runs of a bucket, or of single files.
 
-    `rules` are those at the time of planning. `files` are in the top level, and each is rewritten
-    by itself.
+    Without `files`, the newest runs are compacted as `choice` determines. With `files`, which are
+    in the top level, each of these is rewritten by itself. `rules` are those at the time of
+    planning.
     """
 
     bucket: CompactBucket
@@ -104,7 +108,10 @@ class TreePlan:
         return tuple(file for run in runs for file in run.files)
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the commit message and the new files."""
+        """Compact the files; return the commit message and the new files.
+
+        If this fails, the new files are deleted.
+        """
         bucket, table = self.bucket, self.bucket.table
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
         target = bucket.target(self.choice.output_level)
@@ -129,9 +136,10 @@ class TreePlan:
 
 
 def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> TreePlan | None:
-    """Return a plan for the compaction of a bucket, or None if none is due.
+    """Return a plan for the compaction of a bucket, or None if no compaction is due.
 
-    With `full`, the bucket is compacted into one sorted run.
+    With `full`, the bucket is compacted into one sorted run, whether or not a trigger is due.
+    `moment` is the time of planning.
     """
     schema = bucket.table.schema
     options = compaction_options(schema)
@@ -153,10 +161,10 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels, rules: TreeRules) -> TreePlan | None:
-    """Return a plan to rewrite single files of a fully compacted bucket, or None.
+    """Return a plan to rewrite single files of a fully compacted bucket.
 
-    Files with deleted or expired rows are rewritten, or all files if the table's options require
-    it.
+    These are files with deleted or expired rows, or all files if the table's options require it.
+    Returns None without such files.
     """
     deleted = {
         dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()

@@ -1,8 +1,9 @@
 """Compact chosen runs of one bucket of a primary-key table into files of a level.
 
-A large file whose key range overlaps that of no other file only changes its level (an upgrade). All
-other files are rewritten; those with adjacent key ranges, together. A bucket has one index file
-with all of its deletion vectors, which is rewritten when one of them changes.
+A large file whose key range overlaps that of no other file only changes its level (an upgrade),
+unless it has rows to drop. All other files are rewritten, and those with adjacent key ranges are
+rewritten together. A bucket has one index file with all of its deletion vectors, which is rewritten
+when one of them changes.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -65,7 +66,7 @@ class BucketVectors:
         self._removed.add(file_name)
 
     def delete(self, file_name: str, positions: Positions) -> None:
-        """Mark the rows at these positions of a data file as deleted."""
+        """Mark the rows of a data file at these positions as deleted, to be written by `write`."""
         if len(positions):
             self._added.setdefault(file_name, []).append(positions)
 
@@ -94,9 +95,9 @@ def small_file_size(target_file_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """Options of a table for compaction and for lookups in higher levels.
+    """The options of a table for compaction, and for lookups in higher levels.
 
-    `expired` are the rows to drop because of their age (None: rows do not expire).
+    `expired` determines the rows to drop because of their age (None: rows do not expire).
     """
 
     options: CompactionOptions
@@ -106,10 +107,11 @@ class TreeRules:
 
 @dataclass(slots=True)
 class BucketChange:
-    """Files that a compaction removes from a bucket (`before`) and adds to it (`after`).
+    """The files that a compaction removes from a bucket (`before`) and adds to it (`after`).
 
-    `index` is the new file of deletion vectors (None: unchanged). `written` are the files actually
-    written, without those that only changed their level.
+    `changelog` are new changelog files, `index` is the new file of deletion vectors (None:
+    unchanged). `written` are the data and changelog files actually written, without data files that
+    only changed their level.
     """
 
     before: list[DataFileMeta] = field(default_factory=list)
@@ -342,12 +344,15 @@ class TreeCompaction:
 
 
 def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows | None) -> bool:
-    """Return whether the statistics of a file show that it has expired rows."""
+    """Return whether the statistics of a file show that it has expired rows.
+
+    False without statistics, and if rows do not expire (`expired` is None).
+    """
     if expired is None:
         return False
     return expired.may_be_among(value_stats(table, file).get(expired.field.name))
 
 
 def partition_values(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
-    """Return the values of a serialized partition."""
+    """Return the values of a serialized partition, in the order of the partition keys."""
     return tuple(deserialize_row(table.partition_types, partition))

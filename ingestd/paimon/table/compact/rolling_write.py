@@ -1,8 +1,9 @@
 """Write merged rows, given in parts, to data or changelog files of one level of a bucket.
 
 A new file is begun at `target-file-size`. Memory holds one row group or stripe, regardless of the
-size of the file. Files are read back before they replace others: if a library stored a value
-incorrectly, the file would replace correct rows, and no checksum of the file would detect it.
+size of the file. Some kinds of files (see `is_checked`) are read back before they replace others:
+if a library stored a value incorrectly, the file would replace correct rows, and no checksum of the
+file would detect it.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 """
@@ -81,12 +82,12 @@ class FileTarget:
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 
     def file(self, name: str) -> NewFile:
-        """Return the place of the new file of this name."""
+        """Return the path of the new file with this name. Raises the errors of `new_data_file`."""
         return new_data_file(self.table, self.partition_values, self.bucket, name)
 
     @property
     def origin(self) -> FileOrigin:
-        """Return the table, encoding, level and origin of the files, for their manifest entries."""
+        """Return the properties that the manifest entries of the files share."""
         source = FileSource.APPEND if self.changelog else FileSource.COMPACT
         return FileOrigin(self.table, self.options, self.level, source)
 
@@ -114,7 +115,11 @@ class RollingWriter:
         self._open: _OpenFile | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows; they are buffered until a row group is full."""
+        """Add rows, which are buffered until a row group is full.
+
+        Raises StorageError if the storage fails, FormatError if a file does not read back as it was
+        written.
+        """
         if not rows.num_rows:
             return
         self._pending.append(rows)
@@ -123,13 +128,16 @@ class RollingWriter:
             self._flush()
 
     def close(self) -> list[DataFileMeta]:
-        """Write the buffered rows, and return the metadata of all files."""
+        """Write the buffered rows, and return the manifest entries of all files.
+
+        Raises the errors of `add`.
+        """
         self._flush()
         self._finish()
         return self.files
 
     def abort(self) -> None:
-        """Delete all files that were written."""
+        """Delete all files that this writer wrote."""
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -148,7 +156,7 @@ class RollingWriter:
             rows = rows.slice(count)
 
     def _fitting(self, rows: pa.Table) -> int:
-        """Return how many of `rows` to write next, to the open file or to a new one."""
+        """Return how many of `rows` to write next, to the open file or to a new file."""
         if self._row_bytes is None and rows.nbytes <= self._target_bytes:
             return rows.num_rows
         if self._row_bytes is None:
@@ -273,7 +281,7 @@ _Numbers: TypeAlias = npt.NDArray[Any]
 class ColumnChecksums:
     """Checksums of columns, and of their nested fields, lengths and nulls, by path.
 
-    The rows are added in parts.
+    The rows are added in parts. Equal rows have equal checksums, whatever their parts.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """Merge rows by key in a compaction, with deletion vectors and the changelog.
 
-Input and output are Arrow tables; no files are read or written. Rows of files that are not
-compacted themselves (`Source.picked` is false) are the older rows of a key for a lookup compaction:
-they are merged, they may be marked in deletion vectors, and they are the old rows in the changelog.
+Input and output are Arrow tables; no files are read or written. A lookup compaction also gets rows
+of files that are not compacted themselves (`Source.picked` is false). These are the older rows of
+the keys: they are merged, they may be marked in deletion vectors, and they are the old rows in the
+changelog.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -34,7 +35,7 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """Settings for merging the rows of a compaction.
+    """The settings by which the rows of a compaction are merged.
 
     `columns` are the names of the table's columns. `drops_deletes`: deletions are dropped.
     `looks_up`: older rows in higher levels are looked up. `keeps_older`: the older rows are merged;
@@ -59,8 +60,8 @@ class Compacted:
     """The result of merging a block.
 
     `rows` and `changes` have the columns of the table, the sequence number and the row kind.
-    `changes` are the rows for the changelog (None: none). `deleted` contains (source number, file
-    number, positions) of the older rows that `rows` replace.
+    `changes` are the rows for the changelog (None: no changelog). `deleted` contains (source
+    number, file number, positions) of the older rows that `rows` replace.
     """
 
     rows: pa.Table
@@ -71,7 +72,8 @@ class Compacted:
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
     """Merge the rows of a block by key, and compute its changelog.
 
-    The block must contain all rows that the sources have for its keys.
+    `block` is a list of (source number, rows), as `BucketInput.blocks` yields it. It must contain
+    all rows that the sources have for its keys.
     """
     if rules.expired is not None:
         block = _unexpired(block, sources, rules.expired)
@@ -88,7 +90,7 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
 def _unexpired(block: Block, sources: Sequence[Source], expired: ExpiredRows) -> Block:
     """Return the block without the expired rows of picked sources.
 
-    If no row of them is left, the result is one part without rows.
+    If no row of picked sources is left, the result is one part without rows.
     """
     picked = [(number, expired.drop(rows)) for number, rows in block if sources[number].picked]
     others = [(number, rows) for number, rows in block if not sources[number].picked]

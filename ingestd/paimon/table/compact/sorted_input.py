@@ -37,7 +37,7 @@ _MEMORY = 16 << 20
 
 
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return the rows whose key is in `keys`, and possibly others.
+    """Return the rows whose key is in `keys`, and possibly rows with other keys.
 
     `rows` are ordered by key, and their keys are unique. `keys` has only the key columns, and its
     rows may be in any order.
@@ -85,8 +85,8 @@ def batch_size(count: int) -> BatchSize:
 class Source:
     """Files of one level in key order; each key is in at most one of them.
 
-    If `picked` is false, the files are not compacted, only searched for older rows. `fields` are
-    the columns to read.
+    If `picked` is false, the files are not compacted, but only searched for older rows. `fields`
+    are the columns to read.
     """
 
     level: int
@@ -113,7 +113,8 @@ class BucketInput:
 
         The rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
         Each block contains rows of picked sources. Of the other sources, it contains the rows of
-        the same keys, and possibly a few more.
+        the same keys, and possibly a few rows of other keys. Raises FormatError for a data file
+        that is missing or damaged.
         """
         size = batch_size(len(sources))
         blocks = self._blocks(sources, size)
@@ -180,7 +181,7 @@ class BucketInput:
 
 
 def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Table]]:
-    """Concatenate successive blocks to one; empty the list, to release its memory."""
+    """Return successive blocks as one block; empty the list `blocks`, to release its memory."""
     parts: dict[int, list[pa.Table]] = defaultdict(list)
     for block in blocks:
         for number, run_rows in block:

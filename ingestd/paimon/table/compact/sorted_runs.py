@@ -1,7 +1,7 @@
-"""The sorted runs of the buckets of a primary-key table, and their number for the scheduler.
+"""The sorted runs of the buckets of a primary-key table, and their numbers for the scheduler.
 
-By adding the number of files of later appends, the scheduler can choose the next bucket without
-reading manifests.
+The scheduler adds the number of files of later appends, so that it can choose the next bucket
+without reading manifests.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
@@ -109,7 +109,8 @@ def sorted_runs_of(
 ) -> SortedRuns:
     """Return the number of sorted runs by bucket, after the compactions of some buckets.
 
-    `files` are the live files of each bucket before these compactions.
+    `files` are the live files of each bucket before these compactions, `compacted` the messages of
+    the compactions, and `snapshot_id` is the snapshot of `files` (None: no snapshot).
     """
     files = dict(files)
     for message in compacted:

@@ -43,10 +43,10 @@ CompactStatus = Literal["compacted", "nothing", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """Result of the compaction of a bucket; sizes in bytes.
+    """The result of the compaction of a bucket; sizes are in bytes.
 
-    `reason` is the trigger, `upgraded` the number of files of which only the level changed. With
-    `lost`, the result was not committed.
+    `partition` is the serialized row, `reason` the trigger, and `upgraded` the number of files of
+    which only the level changed. With `lost`, the result was not committed.
     """
 
     partition: bytes
@@ -66,7 +66,7 @@ class BucketReport:
 def report_of(
     reason: str, message: CommitMessage, written: Sequence[DataFileMeta], *, lost: bool
 ) -> BucketReport:
-    """Return the report of one bucket from its message and the files written for it."""
+    """Return the report of a bucket from its commit message and the files written for it."""
     before, after = message.compact_before, message.compact_after
     old = {file.file_name for file in before}
     moved = {file.file_name for file in after if file.file_name in old}
@@ -110,7 +110,10 @@ class CompactPlan(Protocol):
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Return the plans with the most files, until their inputs reach `most_bytes`; at least one."""
+    """Return the plans with the most files, until their inputs have at least `most_bytes`.
+
+    If there are plans, at least one is returned.
+    """
     chosen: list[CompactPlan] = []
     size = 0
     for plan in sorted(plans, key=lambda plan: -len(plan.inputs)):
@@ -123,13 +126,14 @@ def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPl
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """Outcome of a compaction.
+    """The outcome of a compaction.
 
     `compacted`: `snapshot` has the changes in `buckets`, except those marked as lost. `nothing`: no
-    trigger was due. `lost`: other processes compacted every bucket at the same time; the files
-    written are deleted. `seconds` is the duration. `sorted_runs` counts the runs of the snapshot
-    from which the compaction began, with the changes of the compaction. `left` is the number of
-    buckets left for the next run.
+    trigger was due; `snapshot` is the newest snapshot. `lost`: other processes compacted every
+    bucket at the same time, or were first in every attempt to commit; `snapshot` is None, and the
+    files written are deleted. `seconds` is the duration. `sorted_runs` counts the runs of the
+    snapshot from which the compaction began, with the changes of the compaction. `left` is the
+    number of planned compactions that were left for the next call.
     """
 
     status: CompactStatus
@@ -161,7 +165,7 @@ def plan_compaction(
     """Return the plans that `compact_table` would run now; only manifests are read.
 
     `state` is the newest state of the table (None: it is loaded). Raises UnsupportedError for a
-    table that cannot be written.
+    table that cannot be written, FormatError for a damaged manifest.
     """
     refuse_unsupported(table.schema, for_write=True)
     state = load_state(table) if state is None else state
@@ -212,7 +216,7 @@ def compact_table(
 
 
 def _run_plans(plans: Iterable[CompactPlan]) -> list[_CompactedBucket]:
-    """Run the plans and return the buckets changed; on an error, delete the files written."""
+    """Run the plans and return the changed buckets; after an error, delete the files written."""
     compacted: list[_CompactedBucket] = []
     try:
         for plan in plans:

@@ -21,7 +21,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """Size and level of a sorted run; `size` in bytes."""
+    """The level of a sorted run, and its size in bytes."""
 
     level: int
     size: int
@@ -40,8 +40,8 @@ class CompactionPick:
 class PlanningTime:
     """The time for which a compaction of a bucket is planned.
 
-    `now_ms` is in milliseconds of the epoch, `hour` the hour of the day, and `last_full_ms` the
-    time of the last full compaction of the bucket (None: no full compaction yet).
+    `now_ms` is in milliseconds of the epoch, `hour` the hour of the day in UTC, and `last_full_ms`
+    the time of the last full compaction of the bucket (None: no full compaction yet).
     """
 
     now_ms: int
@@ -54,8 +54,8 @@ def choose(
 ) -> CompactionPick | None:
     """Pick the runs to compact by the first trigger that is due; return None if none is due.
 
-    If the options require that level 0 is emptied, its files are compacted when no other trigger is
-    due.
+    `runs` are ordered from the newest to the oldest. If the options require that level 0 is
+    emptied, its files are compacted when no other trigger is due.
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:
@@ -139,8 +139,8 @@ def _extended(
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
     """Pick the newest `count` runs, with the level before that of the next run as the output.
 
-    If no run is left, the output is the highest level. The output is never level 0: where it would
-    be, the following runs are picked too, up to one of a higher level.
+    If no run is left, the output is the highest level. The output is never level 0: if it were,
+    the following runs are picked, too, up to the first run of a higher level.
     """
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):

@@ -1,8 +1,8 @@
-"""Assign rows of tables whose keys are unique across partitions.
+"""Assign rows to partitions and buckets in tables whose keys are unique across partitions.
 
-If a row has another partition than the existing row of its key: `deduplicate` deletes the old row
-and writes the new one to its partition; `partial-update` and `aggregation` merge it in the old
-partition; `first-row` drops it.
+If a row has another partition than the existing row of its key, the merge engine decides:
+`deduplicate` deletes the old row and writes the new row to its partition; `partial-update` and
+`aggregation` merge the new row in the old partition; `first-row` drops the new row.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
@@ -32,11 +32,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows ordered by key: the key number, row kind and partition of each row.
+    """The rows of a batch, ordered by key: the key number, row kind and partition of each row.
 
-    `partition` is the partition in the values of the row.
-    `old` is the partition of each key before the batch, `NOWHERE` for a new key. Keys are numbered
-    from 0 in sort order; partitions are numbers too.
+    `partition` is the partition in the values of the row. `old` is the partition of each key before
+    the batch, `NOWHERE` for a new key. Keys are numbered from 0 in sort order; partitions are
+    numbers, too. Shapes are (rows,), that of `old` is (keys,).
     """
 
     key: Numbers
@@ -62,10 +62,11 @@ class KeyRows:
 
 @dataclass(frozen=True, slots=True)
 class KeyMoves:
-    """The partitions to which the rows of a batch go, and the keys that change their partition.
+    """The target partitions of the rows of a batch, and the keys that change their partition.
 
-    `target` is the partition of each row, and `is_written` whether the row is written. Row
-    `moving[i]` moves its key out of partition `moved_from[i]`, in which the key is deleted.
+    `target` is the partition to which each row belongs, and `is_written` whether the row is
+    written. Row `moving[i]` moves its key out of partition `moved_from[i]`, in which the key is
+    deleted.
     """
 
     target: Numbers
@@ -75,7 +76,7 @@ class KeyMoves:
 
 
 def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
-    """Return the moves of the rows of a batch under a merge engine.
+    """Return the target partitions and the moves of the rows of a batch, for a merge engine.
 
     Without `every_step`, a key moves directly to its last partition: in intermediate partitions
     nothing is written or deleted.
@@ -89,7 +90,7 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
 
 
 def _followed(rows: KeyRows, every_step: bool) -> KeyMoves:
-    """Return the moves under `deduplicate`: each added row moves its key to its own partition."""
+    """Return the moves for `deduplicate`: each added row moves its key to the row's partition."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
     last_added = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
@@ -132,9 +133,10 @@ class AssignedRows:
 
 
 class CrossPartitionAssigner:
-    """Assigns the rows of one batch to partitions, for a subset of the keys of a table.
+    """Assigns the rows of one batch to partitions and buckets, for a subset of a table's keys.
 
-    The batch is assigned on top of a snapshot; `snapshot_id` None is the empty table.
+    `snapshot_id` is the snapshot on top of which the batch is assigned (None: the empty table).
+    `share` is the subset.
     """
 
     def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:
@@ -144,12 +146,12 @@ class CrossPartitionAssigner:
         self._after: KeyIndex | None = None
 
     def assign(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> AssignedRows:
-        """Assign the rows of the batch to their targets; called once, with all rows of the batch.
+        """Assign the rows of the batch to their targets.
 
-        `rows` have sequence numbers and row kinds; `partitions[codes[i]]` is the partition in the
-        values of row i. The result also has the deletions of keys that move, in their old
-        partitions. Raises the errors of reading the table, and UnsupportedError if no bucket is
-        left.
+        This must be called once, with all rows of the batch. `rows` have sequence numbers and row
+        kinds; `partitions[codes[i]]` is the partition in the values of row i. The result also has
+        the deletions of keys that move, in their old partitions. Raises FormatError for damaged
+        files of the table, and UnsupportedError if no bucket is left for new keys.
         """
         options = self._table.options
         order, key, keys = _by_key(prints_of(self._table, rows), rows)
@@ -171,7 +173,10 @@ class CrossPartitionAssigner:
         return AssignedRows(written, targets, known, bucket_of_row)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
-        """Return the partitions that contain the keys of the rows before the batch."""
+        """Return the partitions that contain the keys of the rows before the batch.
+
+        Raises FormatError for damaged files of the table.
+        """
         keys = prints_of(self._table, rows)
         index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         bucket_ids = np.unique(index.lookup(keys)).tolist()
@@ -182,9 +187,9 @@ class CrossPartitionAssigner:
         )
 
     def wrote(self, files: Collection[str]) -> None:
-        """Record the data files that contain the assigned rows.
+        """Record the names of the data files to which the assigned rows were written.
 
-        The cached index has the keys of these rows as soon as a snapshot contains these files.
+        As soon as a snapshot contains these files, the cached index has the keys of the rows.
         """
         if self._after is not None and files:
             INDEX_CACHE.note(self._table, self._share, files, self._after)
@@ -198,7 +203,7 @@ class CrossPartitionAssigner:
 
 
 class _Buckets:
-    """The bucket of each key in each partition that it enters in the batch.
+    """The buckets of the keys of a batch in each partition to which a row of the key is written.
 
     `before` has the bucket id of each key before the batch, `old` the partition of this bucket.
     """

@@ -50,9 +50,9 @@ class _CachedIndex:
 
 
 class IndexCache:
-    """Indexes by table and subset of keys; the least recently used are evicted.
+    """A cache of key indexes by table and subset of keys; evicts the least recently used index.
 
-    `lookups` counts those of tables with a snapshot, by "hit" and "miss".
+    `lookups` counts the calls of `open` for a snapshot, by "hit" and "miss".
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -76,9 +76,9 @@ class IndexCache:
     ) -> KeyIndex:
         """Return the index of a subset of a table's keys as of a snapshot.
 
-        `snapshot_id` None is the empty table. The index contains at least those of the `needed`
-        keys that exist; above the limit it contains no others and is not cached. Raises the errors
-        of reading the table.
+        If `snapshot_id` is None, returns the index of the empty table. If all keys of the subset
+        exceed the limit in bytes, the index contains only keys that may be among `needed`, and is
+        not cached. Raises FormatError for damaged files of the table.
         """
         if snapshot_id is None:
             return self._keep(table, share, _CachedIndex(None, KeyIndex()))
@@ -99,7 +99,10 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """Cache an index that becomes valid with the snapshot that contains these data files."""
+        """Cache the index that becomes valid with the snapshot that contains these data files.
+
+        `files` are names of data files. Nothing is cached if the cache has no index of the subset.
+        """
         with self._lock:
             kept = self._kept.get(_key(table, share))
             if kept is not None:

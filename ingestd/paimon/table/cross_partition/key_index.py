@@ -1,6 +1,6 @@
-"""The index of keys across partitions: immutable arrays in memory.
+"""The index of keys across partitions, which consists of immutable arrays in memory.
 
-An index consists of a large sorted layer and a small one with recent changes, so that the cost of a
+An index has a large sorted layer and a small layer with recent changes, so that the cost of a
 change depends on its own size. It takes about 20 bytes per key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
@@ -35,7 +35,7 @@ class BucketDictionary:
         self._ids: dict[bytes, dict[int, int]] = {}
 
     def encode(self, partition: bytes, bucket: int) -> int:
-        """Return the id of a partition and bucket; assign one if it is new."""
+        """Return the id of a partition and bucket; assign the next id to a new pair."""
         bucket_id = self._ids.setdefault(partition, {}).setdefault(bucket, len(self._buckets))
         if bucket_id == len(self._buckets):
             self._buckets.append((partition, bucket))
@@ -67,7 +67,7 @@ class _Layer:
         return cls(keys.take(order), bucket_ids[order])
 
     def find(self, keys: KeyFingerprints) -> _Positions:
-        """Return the position of each key, -1 if it is not in the layer."""
+        """Return the position of each key in the layer, -1 for an unknown key; shape (keys,)."""
         positions = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
         at = np.searchsorted(self.keys.first, keys.first)
@@ -85,7 +85,7 @@ class _Layer:
         return positions
 
     def over(self, newer: "_Layer") -> "_Layer":
-        """Return this layer merged with a newer one, whose bucket ids take precedence."""
+        """Return this layer merged with a newer layer, whose bucket ids take precedence."""
         replaced = self.find(newer.keys)
         kept = np.ones(len(self.bucket_ids), bool)
         kept[replaced[replaced >= 0]] = False
@@ -126,7 +126,7 @@ class KeyIndex:
         return cls(dictionary, counts, _Layer(keys, bucket_ids))
 
     def lookup(self, keys: KeyFingerprints) -> BucketIds:
-        """Return the bucket id of each key, or `UNKNOWN`."""
+        """Return the bucket id of each key, `UNKNOWN` for an unknown key; shape (keys,)."""
         bucket_ids = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
             positions = layer.find(keys)
@@ -146,7 +146,10 @@ class KeyIndex:
         return KeyIndex(self.dictionary, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """Return the index with these key counts, which may include keys that it lacks."""
+        """Return the index with other key counts, which may include keys that the index lacks.
+
+        `counts` has the key count by bucket id.
+        """
         return KeyIndex(self.dictionary, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:
@@ -168,7 +171,7 @@ class KeyIndex:
 
 
 def last_of_each(keys: KeyFingerprints) -> _Positions:
-    """Return the last position of each distinct key, in the order of a layer."""
+    """Return the last position of each distinct key, in order of the first fingerprint number."""
     order = np.argsort(keys.first, kind="stable")
     ordered = keys.first[order]
     if not bool((ordered[1:] == ordered[:-1]).any()):

@@ -62,7 +62,7 @@ def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDAr
 
 
 def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int32]:
-    """Return the hash of the whole primary key of each row."""
+    """Return the hash of the whole primary key of each row; shape (rows,)."""
     fields = _key_fields(table)
     return hash_columns([rows.column(f.name) for f in fields], [f.type for f in fields])
 
@@ -82,8 +82,9 @@ def load_index(
 ) -> tuple[KeyIndex, bool]:
     """Return the index of a subset of keys as of a snapshot, and whether it is complete.
 
-    If the index would exceed `max_bytes`, it contains only the `needed` keys. Reads the key
-    columns of all live files, one section of a bucket at a time.
+    If the index would exceed `max_bytes`, it contains only keys that may be among `needed`: those
+    whose fingerprints have an equal first number. Reads the key columns of all live files, one
+    section of a bucket at a time. Raises FormatError for a damaged file.
     """
     gathered = _Gathered(max_bytes, needed)
     entries = live_entries(table, snapshot_manifests(table, snapshot))
@@ -100,7 +101,10 @@ def load_index(
 def index_after(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return the index advanced by the rows that an APPEND snapshot added."""
+    """Return the index advanced by the rows that an APPEND snapshot added.
+
+    Raises FormatError for a damaged file.
+    """
     added = [
         delta_entry
         for delta_entry in delta_entries(table, snapshot)
@@ -139,7 +143,7 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 class _Gathered:
-    """The keys read so far, with bucket ids; above `max_bytes` only those of the needed keys."""
+    """The keys read so far, with bucket ids; above `max_bytes`, only keys that may be needed."""
 
     def __init__(self, max_bytes: int, needed: KeyFingerprints) -> None:
         self.dictionary = BucketDictionary()

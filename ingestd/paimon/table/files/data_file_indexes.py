@@ -2,8 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
-An index is embedded in the manifest entry or stored in a file next to the data file. Indexes of
-other types (bsi, range-bitmap), and bitmaps in another layout, exclude no file.
+An index is embedded in the manifest entry or stored in a file next to the data file. Bloom filters
+and bitmaps are used; indexes of other types (bsi, range-bitmap), and bitmaps in another layout,
+exclude no file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,14 +67,17 @@ def read_file_indexes(
 def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
-    """Return the path of an index file next to a data file."""
+    """Return the path of the index file `name`, which is next to a data file."""
     return beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
 
 
 def indexes_may_match(
     table: FileStoreTable, file: DataFileMeta, indexes: FileIndexes, predicate: Predicate
 ) -> bool:
-    """Return whether a data file may contain rows that match a predicate, by its indexes."""
+    """Return whether a data file may contain rows that match a predicate, by its indexes.
+
+    Raises FormatError if an index is damaged.
+    """
     old_schema = table.schemas(file.schema_id)
     old_fields = {field.id: field for field in old_schema.fields}
     columns: dict[str, _ColumnIndexes] = {}
@@ -145,10 +149,11 @@ def _equal_values(value: Value) -> tuple[Value, ...]:
 def with_file_index(
     table: FileStoreTable, path: str, rows: pa.Table, meta: DataFileMeta
 ) -> DataFileMeta:
-    """Index the rows of the data file at `path`, as the table's options require.
+    """Write the file indexes that the table's options require for the data file at `path`.
 
-    Returns `meta`, completed by the index. If the index file cannot be written, the data file is
-    deleted, too.
+    `rows` are the rows of the file, `meta` is its manifest entry. Returns the entry with the
+    embedded index or the name of the index file. If the index file cannot be written, the data file
+    is deleted, too.
     """
     data = encode_indexes(table.schema, rows)
     if data is None:

@@ -88,7 +88,10 @@ class NewFile:
 def data_file_path(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> str:
-    """Return the path of a data file of a bucket in the directory of the table."""
+    """Return the path of a data file of a bucket in the table directory.
+
+    `partition_values` are in the order of the partition keys.
+    """
     directory = partition_path(
         table.schema.partition_keys,
         table.partition_types,
@@ -103,9 +106,10 @@ def data_file_path(
 def new_data_file(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> NewFile:
-    """Choose the path of a new data or changelog file; it depends only on the arguments.
+    """Return the path of a new data or changelog file, which depends only on the arguments.
 
-    Raises ConfigError or UnsupportedError for external paths that cannot be written.
+    The path is in an external directory if the table's options require it. Raises ConfigError or
+    UnsupportedError for external paths that cannot be written.
     """
     inside = data_file_path(table, partition_values, bucket, name)
     if honoured.EXTERNAL_PATHS.given(table.schema.options) is None:
@@ -122,7 +126,7 @@ def beside(
     file: DataFileMeta,
     name: str,
 ) -> str:
-    """Return the path of a file named `name` in the directory of a data file."""
+    """Return the path of a file named `name` in the directory of the data file `file`."""
     if file.external_path is not None:
         return f"{file.external_path.rpartition('/')[0]}/{name}"
     return data_file_path(table, partition_values, bucket, name)
@@ -137,19 +141,20 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
 
 
 def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a data file, with those of `columns` (None: all) that the file contains.
+    """Return all rows of the data file at `path`, as stored.
 
-    Raises FormatError for a missing or damaged file.
+    They have those of `columns` (None: all) that the file contains. Raises FormatError for a
+    missing or damaged file.
     """
     return _part(table, path, columns, None).rows
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """Which keys a reader needs, as two tests by which it skips parts of files.
+    """Two tests for the keys that a reader needs, by which it skips parts of files.
 
     `between` returns whether a needed key may be between two values (inclusive) of the first key
-    column; `among`, whether a sorted table of key columns may contain one.
+    column; `among`, whether a sorted table of key columns may contain a needed key.
     """
 
     between: Callable[[object, object], bool]
@@ -160,9 +165,9 @@ class KeyTest:
 class DataFileReader:
     """A reader of data files of a table, without the rows that deletion vectors delete.
 
-    `read` skips parts of a file that cannot contain a row matching `wanted`; other non-matching
-    rows may be returned. `batches` skips parts by `keys`, which is called when a part of the file
-    is reached.
+    `read` skips parts of a file that cannot contain a row that matches `wanted` (None: no part is
+    skipped); it may return other rows as well. `batches` skips parts by the tests of `keys` (None:
+    no part is skipped), which are called when a part of the file is reached.
     """
 
     table: FileStoreTable
@@ -177,7 +182,8 @@ class DataFileReader:
 
         `fields` are columns of the table's schema, or system columns. Partition columns are taken
         from the manifest, as in other readers. Raises FormatError for a file that is missing,
-        damaged, or has another row count than its manifest entry.
+        damaged, or has another row count than its manifest entry; UnsupportedError if a column
+        cannot be cast from its type in the file.
         """
         table = self.table
         names = self._stored_names(file, fields)
@@ -208,8 +214,9 @@ class DataFileReader:
     ) -> Generator[tuple[Positions, pa.Table]]:
         """Yield the rows in batches, each with the positions of its rows in the file.
 
-        The rows are as `read` returns them. A batch may be empty. Parts of the file are skipped
-        only by `keys`.
+        Positions are numbers from 0, shape (rows,). The rows have the columns and types of
+        `fields`. A batch may be empty. Parts of the file are skipped only by `keys`. Raises the
+        errors of `read`.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
@@ -285,7 +292,10 @@ def read_data_file(
     file: DataFileMeta,
     fields: Sequence[DataField],
 ) -> pa.Table:
-    """Return all rows of a data file including deleted ones, as `DataFileReader.read` does."""
+    """Return all rows of a data file, including those that deletion vectors delete.
+
+    Columns and errors are those of `DataFileReader.read`.
+    """
     return DataFileReader(table).read(partition, bucket, file, fields)
 
 
@@ -301,9 +311,10 @@ def _part(
 def group_filter(
     table: FileStoreTable, file_schema: TableSchema, predicate: Predicate | None
 ) -> GroupFilter | None:
-    """Return a filter that skips row groups of a file by a predicate; None if all must be read.
+    """Return a filter that skips row groups of a file by a predicate.
 
     `file_schema` is the schema of the file; columns that were renamed have their older names in it.
+    Returns None if no row group can be skipped.
     """
     if predicate is None:
         return None
@@ -376,10 +387,10 @@ def _check_count(path: str, row_count: int, file: DataFileMeta) -> None:
 
 @contextlib.contextmanager
 def _evolving(path: str, *, same: bool) -> Iterator[None]:
-    """Raise FormatError for a file whose columns have other types than its schema states.
+    """Convert errors of casts in a block to FormatError: the file has other types than its schema.
 
-    If the file has the `same` schema as the table, nothing has to be cast, so that an unsupported
-    cast, too, means a damaged file.
+    If the file does not have the `same` schema as the table, an unsupported cast does not mean a
+    damaged file, and its UnsupportedError is raised unchanged.
     """
     wrong = f"data file {path} has columns of other types than its schema"
     try:
@@ -403,7 +414,10 @@ def _repeated(value: object, t: DataType, count: int) -> Array:
 
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
-    """Raise FormatError if columns of the file's schema are missing or row kinds are invalid."""
+    """Raise FormatError if the columns `names` are missing or row kinds are invalid.
+
+    Columns may be missing from a file whose manifest entry states which columns were written.
+    """
     present = set(rows.column_names)
     missing = [name for name in names if name not in present]
     if missing and file.write_cols is None:
@@ -423,7 +437,10 @@ def _check_kinds(path: str, kinds: Column) -> None:
 
 
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
-    """Raise FormatError if the null counts of columns differ from those of the manifest entry."""
+    """Raise FormatError if null counts of columns differ from those of the manifest entry.
+
+    `rows` are all rows of the file, `schema` is its schema. Nested columns are not checked.
+    """
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     counts = file.value_stats.null_counts
     if len(counts) != len(names):
@@ -441,7 +458,10 @@ def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSche
 
 
 def file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """Return rows of a table, with the system columns, as the columns of a data file."""
+    """Return rows with the columns of a data file.
+
+    `rows` has the table's columns; for a table with a primary key, also the system columns.
+    """
     fields = data_file_fields(schema)
     columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
     return pa.Table.from_arrays(columns, schema=columns_schema(fields))
@@ -461,7 +481,7 @@ def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
 
 
 def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
-    """Return a file name with the extension for `options` instead of that for `planned`."""
+    """Return a file name, which was made for `planned`, with the extension for `options`."""
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 

@@ -62,7 +62,10 @@ class DeletionVectors:
         return cls(table, locations)
 
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
-        """Return the positions of a data file's deleted rows, ascending; empty without a vector."""
+        """Return the positions of a data file's deleted rows, ascending; empty without a vector.
+
+        Raises FormatError if the index file is missing or damaged.
+        """
         location = self._locations.get((partition, bucket, file_name))
         if location is None:
             return _NONE
@@ -71,7 +74,7 @@ class DeletionVectors:
         return decode_dv_index(self._bytes(path), (dv_range,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
-        """Return the number of deleted rows of a data file."""
+        """Return the number of rows of a data file that its deletion vector deletes."""
         location = self._locations.get((partition, bucket, file.file_name))
         if location is None:
             return 0

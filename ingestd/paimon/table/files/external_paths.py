@@ -19,8 +19,8 @@ _ENTROPY = ((0, 4), (4, 8), (8, 12), (12, 20))
 def external_file(table: FileStoreTable, bucket_directory: str, name: str) -> str | None:
     """Return the path of a new file in an external directory; None if it belongs in the table.
 
-    The files of a writer, which their names number, take turns with the directories.
-    `bucket_directory` is relative to the table. Raises what `external_roots` raises.
+    The files of a writer, whose names are numbered, are distributed to the directories in turn.
+    `bucket_directory` is relative to the table. Raises the errors of `external_roots`.
     """
     roots = external_roots(table)
     if not roots:
@@ -36,10 +36,11 @@ def external_file(table: FileStoreTable, bucket_directory: str, name: str) -> st
 
 
 def external_roots(table: FileStoreTable) -> tuple[str, ...]:
-    """Return the directories outside of the table that get its new files; empty without any.
+    """Return the directories outside of the table in which new files are written.
 
-    Raises ConfigError if the options choose no directory or one without a scheme, UnsupportedError
-    for a directory in another kind of storage than the table.
+    Empty if the options do not require external paths. Raises ConfigError if no directory has the
+    required scheme or a directory has no scheme, UnsupportedError for a directory in another kind
+    of storage than the table.
     """
     options = table.schema.options
     strategy, paths = honoured.EXTERNAL_STRATEGY.of(options), honoured.EXTERNAL_PATHS.of(options)
@@ -74,7 +75,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur3_32(data: bytes) -> int:
-    """Return the hash of bytes as an unsigned 32-bit number."""
+    """Return the Murmur3 hash of bytes, with seed 0, as an unsigned 32-bit number."""
     hashed, whole = 0, len(data) // 4 * 4
     for start in range(0, whole, 4):
         word = _mixed(int.from_bytes(data[start : start + 4], "little"))

@@ -1,8 +1,8 @@
-"""Create automatic tags, and expire tags.
+"""Create automatic tags, and find tags whose retention time is over.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#automatic-creation
 
-`tag_periods` decides which tags are due; this module finds their snapshots.
+A tag stands for a period, such as a day. The first snapshot after the end of the period is tagged.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,9 +43,12 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 class TagPeriods:
     """The automatic tag options of a table.
 
-    `name` is a strftime format; `zone` is the time zone of tag names, None for the local one.
-    `most` is the maximum number of tags, None for no limit. With `completed`, a period without a
-    snapshot also gets a tag, as soon as the next snapshot exists.
+    `length` is the length of a period; `name` is the strftime format of tag names. Times are those
+    of commits or, with `by_watermark`, watermarks, in the time zone `zone` (None: that of this
+    machine). Tags after the first are created when `delay` has passed after their period. `most` is
+    the maximum number of tags (None: no limit), `retained_ms` their retention time in milliseconds
+    (None: no expiry). With `completed`, a period without a snapshot also gets a tag, as soon as the
+    next snapshot exists.
     """
 
     length: timedelta
@@ -68,9 +71,9 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """Return the time of a snapshot in `zone`, or its watermark if `by_watermark`.
+        """Return the time of a snapshot, or with `by_watermark` its watermark, in `zone`.
 
-        Returns None if the watermark is missing.
+        The result has no time zone. Returns None if the watermark is missing.
         """
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
@@ -80,8 +83,9 @@ class TagPeriods:
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
         """Return the start of the period whose tag a snapshot of this time gets.
 
-        This is the last period that is over; with `completed` it is `due`, the start of the period
-        after that of the newest tag (None: no tag). Returns None until the period `due` is over.
+        `due` is the start of the period after that of the newest tag (None: no tag). Returns None
+        until this period and `delay` are over. Then returns the start of the last period that is
+        over, or with `completed`, `due`.
         """
         if due is not None and time - self.delay < due + self.length:
             return None
@@ -91,9 +95,9 @@ class TagPeriods:
 
 
 def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
-    """Return the automatic tag options of a table, or None if it has none.
+    """Return the automatic tag options of a table, or None if it creates no automatic tags.
 
-    Raises ConfigError or UnsupportedError, naming the option, for an invalid or unsupported one.
+    Raises ConfigError or UnsupportedError for an option that is invalid or not supported.
     """
     mode = honoured.TAG_CREATION.of(options)
     if mode == "none":
@@ -169,7 +173,10 @@ class DueTag:
 
 @dataclass(frozen=True, slots=True)
 class AutoTags:
-    """Tags created or due, and tags deleted, or to delete, beyond the number to retain."""
+    """The tags that were created and deleted, or in a dry run, the tags to create and to delete.
+
+    `deleted` are the oldest automatic tags beyond the maximum number.
+    """
 
     created: tuple[DueTag, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -178,11 +185,11 @@ class AutoTags:
 def make_auto_tags(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
 ) -> AutoTags:
-    """Create the due automatic tags, and delete the oldest ones beyond the number to retain.
+    """Create the automatic tags that are due, and delete the oldest beyond the maximum number.
 
-    Does nothing without the option `tag.automatic-creation`. An existing tag is not moved. Raises
-    ConfigError or UnsupportedError, naming the option, for an
-    invalid or unsupported one.
+    Does nothing without the option `tag.automatic-creation`. An existing tag is not moved. With
+    `dry_run`, nothing is changed. `now_ms` is the creation time of the tags, in milliseconds of the
+    epoch. Raises ConfigError or UnsupportedError for an option that is invalid or not supported.
     """
     periods = tag_periods(options)
     if periods is None:
@@ -201,9 +208,9 @@ def make_auto_tags(
 
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
-    """Return the names of the tags past their retention time.
+    """Return the names of the tags whose retention time is over.
 
-    The list is empty if `tag.time-expire-enabled` is false.
+    Returns [] if the option `tag.time-expire-enabled` is false.
     """
     if not honoured.TAG_TIME_EXPIRE.of(options):
         return []
@@ -237,9 +244,9 @@ def _due(
 
 
 def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[datetime | None, int]:
-    """Return the start of the next due period, and the snapshot id of the newest tag.
+    """Return the start of the period after the newest tag, and the snapshot id of this tag.
 
-    Without tags these are None and 0.
+    Returns (None, 0) without tags.
     """
     if not existing:
         return None, 0
@@ -249,5 +256,5 @@ def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[dateti
 
 
 def _surplus(tags: list[tuple[int, str]], most: int | None) -> list[str]:
-    """Return the names of the oldest tags beyond the number to retain (None: no limit)."""
+    """Return the names of the oldest tags beyond the maximum number `most` (None: no limit)."""
     return [] if most is None else [name for _, name in sorted(tags)[: max(len(tags) - most, 0)]]

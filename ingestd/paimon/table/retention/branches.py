@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/#manage-branches
 
-A branch has its own schemas, snapshots, tags and consumers below
-`branch/branch-<name>`; data files, manifests and indexes are in the directories of the main branch.
+A branch has its own schemas, snapshots, tags and consumers below `branch/branch-<name>`; data
+files, manifests and indexes are in the directories of the main branch.
 """
 
 from ingestd.errors import ConfigError, FormatError
@@ -35,8 +35,8 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
     """Create a branch from a tag, or an empty branch with the schemas of the table.
 
     The tag should exist as long as the branch: it keeps the shared files when snapshots of the main
-    branch expire. Raises ConfigError if the branch exists, its name is invalid, or the tag does not
-    exist.
+    branch expire. Returns the table on the branch. Raises ConfigError if the branch exists, its
+    name is invalid, or the tag does not exist; FormatError if files of an interrupted call differ.
     """
     _check_new(table, name)
     branch = TablePaths(table.path, name)
@@ -57,7 +57,7 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
 
 
 def drop_branch(table: FileStoreTable, name: str) -> None:
-    """Delete a branch; files that only it referred to become orphan files.
+    """Delete a branch. Files to which only the branch referred become orphan files.
 
     Raises ConfigError if the branch does not exist, or if an option of the table names it.
     """
@@ -69,11 +69,11 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
-    """Replace the main branch by a branch, from the first snapshot of the branch on.
+    """Replace the snapshots of the table by those of a branch, from its first snapshot on.
 
-    From that snapshot on, snapshots, schemas and tags of the table are replaced by those of the
-    branch. Returns the ids of the replaced snapshots. No writer may run at the same time: its
-    commit would fail. Raises the errors of `replaced_snapshots`.
+    Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
+    snapshots. No writer may run at the same time: its commit would fail. Raises the errors of
+    `replaced_snapshots`.
     """
     gone = replaced_snapshots(table, name)
     io, own, theirs = table.io, table.paths, on_branch(table, name).paths
@@ -110,7 +110,7 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
 def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
     """Delete tags and snapshots from the id `first` on, and schemas after the id `last_schema`.
 
-    The newest are deleted first.
+    Of snapshots and schemas, the newest are deleted first.
     """
     io, paths = table.io, table.paths
     for tag in tag_names(io, paths):
@@ -145,7 +145,7 @@ def _check_there(table: FileStoreTable, name: str) -> None:
 
 
 def _copy(io: FileIO, source: str, target: str) -> None:
-    """Copy a small file to a name that is unused, or that has the same content."""
+    """Copy a small file. Raises FormatError if the target exists with another content."""
     data = io.read_bytes(source)
     if not io.try_write_atomic(target, data) and io.read_bytes(target) != data:
         raise FormatError(f"{target} is there already, and differs from {source}")

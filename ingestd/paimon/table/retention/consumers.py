@@ -1,6 +1,6 @@
 """Consumers: positions of streaming readers, which protect snapshots from expiry.
 
-Each consumer is a small file with the id of the next snapshot to read.
+A consumer is a small file with the id of the next snapshot that the reader will read.
 """
 
 import json
@@ -14,7 +14,7 @@ _PREFIX = "consumer-"
 
 
 def consumers(table: FileStoreTable) -> Mapping[str, int]:
-    """Return the next snapshot of each consumer, by consumer id.
+    """Return the id of the next snapshot of each consumer, by consumer id.
 
     Raises FormatError, naming the file, if a consumer file is damaged.
     """
@@ -33,7 +33,10 @@ def consumers(table: FileStoreTable) -> Mapping[str, int]:
 
 
 def reset_consumer(table: FileStoreTable, consumer_id: str, next_snapshot: int) -> None:
-    """Set the next snapshot of a consumer; create the consumer if it does not exist."""
+    """Set the next snapshot of a consumer; create the consumer if it does not exist.
+
+    Raises ConfigError for an invalid consumer id.
+    """
     check_name("consumer", consumer_id)
     data = json.dumps({"nextSnapshot": next_snapshot}).encode()
     table.io.overwrite(_path(table, consumer_id), data)
@@ -54,7 +57,10 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
 
 
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
-    """Return the ids of the consumers that made no progress for `retained_ms` (None: no ids)."""
+    """Return the ids of the consumers that made no progress for `retained_ms` milliseconds.
+
+    `now_ms` is in milliseconds of the epoch. If `retained_ms` is None, returns [].
+    """
     if retained_ms is None:
         return []
     return [

@@ -1,8 +1,8 @@
 """Mark partitions as done with a success file, when their time and an idle time have passed.
 
-Nothing is stored beside the success file: a partition is done if none of its files is newer than
-the mark. After late rows it is marked again. Compactions create files too, so that a partition
-that is compacted later is marked again.
+Nothing is stored beside the success file: a partition is done if none of its data files is newer
+than its success file. After late rows the file is written again, and also after a later compaction,
+which creates new data files.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#partition-mark-done
 """
@@ -36,7 +36,7 @@ class DoneMark:
     modified_ms: int
 
     def encode(self) -> bytes:
-        """Return the bytes of the file."""
+        """Return the bytes of the success file, a JSON document."""
         times = {"creationTime": self.created_ms, "modificationTime": self.modified_ms}
         return json.dumps(times).encode()
 
@@ -46,7 +46,9 @@ def mark_done_partitions(
 ) -> tuple[str, ...]:
     """Write the success files that are due, and return their paths.
 
-    Raises FormatError for a damaged success file, and the errors of `partition_moment`.
+    With `dry_run`, nothing is written. No file is due if the options do not require success files.
+    `now_ms` is in milliseconds of the epoch. Raises FormatError for a damaged success file, and the
+    errors of `partition_moment`.
     """
     marks = tuple(_due_marks(table, options, now_ms))
     for mark in () if dry_run else marks:
@@ -84,7 +86,7 @@ def _due_marks(
 
 
 def _newest_files(table: FileStoreTable, snapshot: Snapshot) -> dict[bytes, int]:
-    """Return when the newest file of each partition was created.
+    """Return when the newest file of each partition was created (ms of the epoch).
 
     Partitions with rows that readers see only after a compaction are left out.
     """

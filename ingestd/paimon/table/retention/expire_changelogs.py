@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-With a changelog producer these are changelog files; without one they are the new data files of the
-snapshots, which are deleted if a later snapshot has removed them.
+With a changelog producer these are changelog files. Without a changelog producer they are the new
+data files of the snapshots, which are deleted if a later snapshot has removed them.
 """
 
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -41,9 +41,10 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 
 
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire long-lived changelogs; return what was deleted.
+    """Expire long-lived changelogs; return the expired ids and the deleted files.
 
-    Raises FormatError, before deleting anything, if a remaining snapshot or tag is damaged.
+    `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting anything, if a
+    remaining snapshot, tag or branch is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:
@@ -100,7 +101,10 @@ def _kept_by(tagged: frozenset[tuple[bytes, int, str]]) -> Keep:
 
 
 def _kept_metadata(table: FileStoreTable, tagged: list[Snapshot], last: Snapshot) -> set[str]:
-    """Return the names of metadata files that tags and remaining snapshots need."""
+    """Return the names of metadata files that tags, changelogs and remaining snapshots need.
+
+    `last` is the first changelog that is kept.
+    """
     earliest = read_snapshot(table.io, table.paths, snapshot_ids(table.io, table.paths)[0])
     kept = metadata_names(table, [*tagged, earliest])
     for name in (last.base_manifest_list, last.delta_manifest_list):

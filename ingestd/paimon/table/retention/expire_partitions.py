@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#expiring-partitions
 
-They are removed by an OVERWRITE snapshot, like dropped partitions: older snapshots contain them
-until they expire.
+The partitions are removed by OVERWRITE snapshots, like dropped partitions: older snapshots contain
+them until these snapshots expire.
 """
 
 import itertools
@@ -41,7 +41,7 @@ _MONTHS = 12
 
 @dataclass(frozen=True, slots=True)
 class ExpiredPartitions:
-    """Expired partitions, and the snapshots that removed them (none in a plan)."""
+    """Expired partitions, and the ids of the snapshots that removed them (none in a dry run)."""
 
     partitions: tuple[ReplacedPartition, ...] = ()
     snapshots: tuple[int, ...] = ()
@@ -50,12 +50,12 @@ class ExpiredPartitions:
 def expire_partitions(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
 ) -> ExpiredPartitions:
-    """Drop expired partitions; do nothing without `partition.expiration-time`.
+    """Drop expired partitions; do nothing without the option `partition.expiration-time`.
 
     At most `partition.expiration-max-num` partitions are dropped per call, ordered by name, with
-    `partition.expiration-batch-size` partitions per snapshot (default: all in one). Raises
-    ConfigError or UnsupportedError, naming the option, for an invalid or unsupported one, and the
-    errors of `drop_partitions`.
+    `partition.expiration-batch-size` partitions per snapshot (default: all in one snapshot). With
+    `dry_run`, they are only returned. Raises ConfigError or UnsupportedError for an option that is
+    invalid or not supported, and the errors of `drop_partitions`.
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()
@@ -75,7 +75,7 @@ def expire_partitions(
 
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
-    """Return the serialized expired partitions, ordered by name."""
+    """Return the expired partitions as serialized rows, ordered by name."""
     strategy = honoured.PARTITION_STRATEGY.of(options)
     age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
@@ -112,8 +112,8 @@ def partition_moment(
 ) -> datetime | None:
     """Return the time of a serialized partition, without a time zone.
 
-    If its values do not contain a time, a warning is logged and the result is None. Raises
-    UnsupportedError as `partition_time`.
+    If its values do not contain a time, a warning is logged and the result is None. Raises the
+    errors of `partition_time`.
     """
     texts = _texts(table, partition)
     at = partition_time(table.schema.partition_keys, texts, options)
@@ -168,8 +168,9 @@ def partition_time(
 ) -> datetime | None:
     """Return the time of a partition, without a time zone, or None if its values do not contain it.
 
-    `values` are strings, as Java formats the internal form of the values. Raises UnsupportedError,
-    naming the letter, for an unknown letter of the pattern.
+    `names` and `values` are those of the partition columns; the values are texts, as Java formats
+    their internal form. Raises UnsupportedError if `partition.timestamp-formatter` has a letter
+    that is not supported, or no day.
     """
     pattern = honoured.PARTITION_PATTERN.of(options)
     by_name = dict(zip(names, values, strict=True))

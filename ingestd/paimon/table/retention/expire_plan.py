@@ -1,6 +1,6 @@
 """Plan which snapshots and long-lived changelogs expire, by the retention options of a table.
 
-The oldest expire, up to an id. Nothing is read or deleted here.
+The oldest snapshots expire, up to an id. Nothing is read or deleted here.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 """
@@ -15,10 +15,10 @@ from ingestd.paimon.spec.option_types import TableOption
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Snapshots to keep: at least `num_min`, at most `num_max`, in between by age.
+    """The snapshots to keep: at least `num_min` and at most `num_max`, between these by age.
 
-    `time_ms` is the age up to which they are kept; `limit` the maximum number that expires per
-    call.
+    `time_ms` is the age in milliseconds up to which they are kept; `limit` is the maximum number of
+    snapshots that expire per call.
     """
 
     num_min: int
@@ -29,10 +29,12 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class ExpireSettings:
-    """Retention of snapshots and of long-lived changelogs.
+    """The retention of snapshots and of long-lived changelogs.
 
-    `has_producer`: changes are kept in changelog files, not read from the new data files.
-    `consumer_ms`: age at which a consumer without progress is deleted; None: never.
+    With `has_producer`, changes are read from changelog files instead of the new data files. With
+    `consumers_hold_snapshots`, snapshots that a consumer needs do not expire. With
+    `clean_empty_directories`, directories that become empty are deleted. `consumer_ms` is the time
+    in milliseconds after which a consumer without progress is deleted (None: never).
     """
 
     snapshots: Retention
@@ -44,15 +46,15 @@ class ExpireSettings:
 
     @property
     def changelog_decoupled(self) -> bool:
-        """Return whether changelogs are retained longer than their snapshots.
+        """Return whether changes are retained longer than their snapshots.
 
-        Such changelogs are in a directory of their own.
+        Expired snapshots then become long-lived changelogs.
         """
         return _outlives(self.changelogs, self.snapshots)
 
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
-    """Return the retention options of a table. Raises ConfigError for an invalid one."""
+    """Return the retention options of a table. Raises ConfigError for an invalid option."""
     limit = honoured.EXPIRE_LIMIT.of(options)
     if limit < 1:
         raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")
@@ -109,9 +111,9 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Ids that bound an expiry: the oldest and the newest existing snapshot or changelog.
+    """The ids that bound an expiry: of the oldest and the newest existing snapshot or changelog.
 
-    `held_from` is the first id that a consumer needs (None: no consumer needs any).
+    `held_from` is the first id that a consumer needs (None: no limit).
     """
 
     earliest: int
@@ -120,11 +122,11 @@ class Window:
 
 
 def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: TimeOf) -> int:
-    """Return the first id that is kept; at most `window.earliest` if nothing expires.
+    """Return the id of the first snapshot to keep; at most `window.earliest` if nothing expires.
 
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
-    the maximum number, a snapshot expires if its successor is older than the retention time: a
-    reader that began when it was the newest had this time to finish.
+    the maximum number, a snapshot expires if its successor is older than the retention time, so
+    that a reader that began when it was the newest snapshot had this time to finish.
     """
     first, end = _bounds(window, retention)
     for snapshot_id in range(first, end):
@@ -137,10 +139,11 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
 def changelogs_end(
     window: Window, latest_changelog: int, retention: Retention, now_ms: int, time_of: TimeOf
 ) -> int:
-    """Return the first long-lived changelog that is kept; the newest is always kept.
+    """Return the id of the first long-lived changelog to keep, at most `latest_changelog`.
 
-    `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: numbers to
-    retain count snapshots and changelogs together.
+    `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: the numbers to
+    retain count snapshots and changelogs together. `latest_changelog` is the newest changelog,
+    which is always kept.
     """
     first, end = _bounds(window, retention)
     end = min(end, latest_changelog)

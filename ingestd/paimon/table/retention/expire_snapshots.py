@@ -1,4 +1,4 @@
-"""Expire the oldest snapshots, with the files that nothing else refers to.
+"""Expire the oldest snapshots, and delete the files that only they need.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 
@@ -43,10 +43,11 @@ from ingestd.paimon.table.retention.referenced_files import UsedFiles, files_of,
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Expired snapshots or changelogs: their ids, and the paths of the deleted files.
+    """Expired snapshots or long-lived changelogs: their ids, and the paths of the deleted files.
 
-    `end` is the id of the first one that is kept, None if the table has none. `kept_as_changelogs`
-    are the ids that are kept as long-lived changelogs; `consumers` are the deleted consumers.
+    `end` is the id of the first snapshot or changelog that is kept (None: the table has none).
+    `kept_as_changelogs` are the ids of expired snapshots that are kept as long-lived changelogs;
+    `consumers` are the ids of the deleted consumers.
     """
 
     ids: tuple[int, ...] = ()
@@ -59,8 +60,9 @@ class Expiry:
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire snapshots, and consumers without progress; return what was deleted.
 
-    Writers, readers and another expiry may run at the same time. Raises FormatError, before
-    deleting anything, if a remaining snapshot, tag or branch is damaged.
+    Writers, readers and another expiry may run at the same time. `now_ms` is in milliseconds of the
+    epoch. Raises FormatError, before deleting anything, if a remaining snapshot, tag or branch is
+    damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)
@@ -122,9 +124,9 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
 
 
 def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bool) -> None:
-    """Delete files.
+    """Delete files; with `directories`, also the directories that become empty.
 
-    With `directories`, also delete directories of buckets and partitions that become empty.
+    Only directories of buckets and partitions are deleted.
     """
     parents: dict[str, None] = {}
     for path in paths:
@@ -136,7 +138,10 @@ def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bo
 
 
 def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
-    """Delete the directory of a bucket, and then those of its partition, if they are empty."""
+    """Delete the directory of a bucket, and then those of its partition, as far as they are empty.
+
+    `bucket` is the path of the directory of the bucket.
+    """
     directory = bucket
     for _ in range(len(table.schema.partition_keys) + 1):
         if not table.io.delete_empty_directory(directory):
@@ -146,7 +151,7 @@ def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files to delete with consecutive snapshots if `last` is the first one that is kept."""
+    """The files to delete with the consecutive snapshots `expired`; `last` is the next snapshot."""
 
     table: FileStoreTable
     settings: ExpireSettings
@@ -226,10 +231,10 @@ def _held_by_consumers(
 
 
 def _held_by_record(table: FileStoreTable, end: int) -> int:
-    """Return the id of the first snapshot to keep, at most `end`: one with a progress record.
+    """Return the id of the first snapshot to keep: the newest up to `end` with a progress record.
 
-    Every later rollback target then has a progress record. Returns `end` for a table without
-    progress records.
+    Every remaining snapshot, as the target of a rollback, then has a progress record at or before
+    it. Returns `end` for a table without progress records.
     """
     if CARRIED_OPTION not in table.schema.options:
         return end

@@ -2,9 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 
-Candidates are the files that the deltas of the expired range deleted. A candidate is kept if the
-nearest older tag needs it: a tag needs the files of its snapshot. Files of other branches and of
-changelogs with a longer retention time are kept, too.
+Candidates are the files that the deltas of the expired range deleted. A candidate is kept if it is
+in the snapshot of the nearest older tag. Files that other branches need, and files of changelogs
+with a longer retention time, are kept, too.
 """
 
 import bisect
@@ -43,9 +43,9 @@ class TagNeeds:
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
-        """Return the files of the newest tagged snapshot before an id.
+        """Return the live files of the newest tagged snapshot before an id.
 
-        Each is a triple (partition, bucket, file name).
+        Each file is a triple (partition, bucket, file name). Empty without such a snapshot.
         """
         position = bisect.bisect_left(self._ids, snapshot_id) - 1
         if position < 0:
@@ -58,7 +58,10 @@ class TagNeeds:
         return self._known[tagged.id]
 
     def within(self, begin: int, end: int) -> list[Snapshot]:
-        """Return the tagged snapshots from `begin` to before `end`, and the nearest earlier one."""
+        """Return the tagged snapshots from the id `begin` up to, but not including, the id `end`.
+
+        If `begin` is not tagged, the nearest earlier tagged snapshot is included.
+        """
         low = max(bisect.bisect_right(self._ids, begin) - 1, 0)
         return self.snapshots[low : bisect.bisect_left(self._ids, end)]
 
@@ -66,8 +69,8 @@ class TagNeeds:
 def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
     """Return the paths of the data files, with extra files, that the delta of a snapshot deleted.
 
-    Files that `keep` protects, or that the delta added again on another level, are left out.
-    Returns [] if a manifest is missing, as after an interrupted expiry.
+    Files for which `keep` is true, and files that the delta added again in another level, are left
+    out. Returns [], and logs a warning, if a manifest is missing, as after an interrupted expiry.
     """
     deleted: dict[str, ManifestEntry] = {}
     try:
@@ -116,7 +119,7 @@ def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str
 
 
 def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Return the index files of a snapshot; empty if their manifest is missing."""
+    """Return the index files of a snapshot; [] if its index manifest is missing or damaged."""
     if snapshot.index_manifest is None:
         return []
     try:
@@ -128,7 +131,7 @@ def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
 def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[str]:
     """Return the names of manifests, lists, index and statistics files that snapshots need.
 
-    Raises FormatError if a manifest list or index manifest is missing.
+    Raises FormatError if a manifest list or index manifest is missing or damaged.
     """
     names: set[str] = set()
     for snapshot in snapshots:
@@ -166,7 +169,7 @@ def index_and_statistics(
 
 
 def file_key(entry: ManifestEntry) -> tuple[bytes, int, str]:
-    """Return the identity of a data file without its level."""
+    """Return partition, bucket and name of a data file, which identify it in every level."""
     return entry.partition, entry.bucket, entry.file.file_name
 
 

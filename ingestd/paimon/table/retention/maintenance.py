@@ -1,7 +1,7 @@
 """Run the expiry and tagging that the options of a table require, without compaction.
 
-Tags are created first, because they protect files from expiry; snapshots expire last, so that files
-released by the other steps are deleted with them.
+Tags are created first, because they protect files from expiry. Snapshots expire after tags and
+partitions, so that files which these steps release are deleted with the snapshots.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -29,7 +29,7 @@ from ingestd.paimon.table.retention.tags import delete_tag
 class MaintenancePlan:
     """The maintenance of a table, done or planned, by step.
 
-    `done` are the success files of partitions.
+    `done` are the paths of the success files of partitions.
     """
 
     tags: AutoTags = field(default_factory=AutoTags)
@@ -43,11 +43,11 @@ class MaintenancePlan:
 def run_maintenance(
     table: FileStoreTable, now_ms: int, *, dry_run: bool = False
 ) -> MaintenancePlan:
-    """Create tags, expire tags, partitions, snapshots and changelogs, mark partitions as done.
+    """Create tags; expire tags, partitions, snapshots and changelogs; mark partitions as done.
 
-    With `dry_run` only a plan is returned, of each step without the effects of earlier steps.
-    Raises the errors of
-    the steps; later steps are then not executed.
+    The steps are executed in this order. With `dry_run`, a plan is returned instead, in which each
+    step is planned without the effects of earlier steps. `now_ms` is in milliseconds of the epoch.
+    Raises the errors of the steps; later steps are then not executed.
     """
     options = table.schema.options
     settings = expire_settings(options)

@@ -21,7 +21,7 @@ from ingestd.paimon.table.retention.referenced_files import UsedFiles, all_branc
 
 DAY_MS = 86_400_000
 ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
-"""Minimum age of orphan files: younger files may belong to a commit in progress."""
+"""Minimum age of orphan files in milliseconds: younger files may belong to a commit in progress."""
 
 _BUCKET = "bucket-"
 _SNAPSHOT = re.compile(r"snapshot-\d+|LATEST|EARLIEST")
@@ -30,7 +30,7 @@ _CHANGELOG = re.compile(r"changelog-\d+|LATEST|EARLIEST")
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file without references, with its size in bytes."""
+    """A file without references; `size` is in bytes, `modified_ms` in milliseconds of the epoch."""
 
     path: str
     size: int
@@ -46,11 +46,11 @@ class Orphans:
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """Return unreferenced files and directories last modified before a time.
+    """Return unreferenced files, and empty directories of buckets, that are old enough.
 
-    The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
-    Raises FormatError or ConfigError if a snapshot, tag or branch is damaged, because the files
-    that it refers to are then unknown.
+    They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
+    clock (`store_now_ms`). Raises FormatError or ArgumentError if a snapshot, tag or branch is
+    damaged, because the files to which it refers are then unknown.
     """
     unlisted: list[Orphan] = []
     for branch in all_branches(table):
@@ -75,7 +75,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
 
 
 def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
-    """Delete orphan files, and directories of buckets and partitions that are then empty."""
+    """Delete orphan files, and the directories of buckets and partitions that are empty then."""
     for file in orphans.files:
         table.io.delete_quietly(file.path)
     buckets = {entry.path.rpartition("/")[0]: None for entry in orphans.files}
@@ -102,7 +102,7 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 
 
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
-    """Yield the directories of referenced files in the table: metadata, and every bucket.
+    """Yield the directories of the table that have referenced files: of metadata, and every bucket.
 
     External paths are left out: files there may belong to another table with the same path.
     """
@@ -140,7 +140,10 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Return whether a directory was last modified before a time, so that no writer uses it."""
+    """Return whether a directory was last modified before a time, so that no writer uses it.
+
+    The time is in milliseconds of the epoch by the store's clock.
+    """
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(entry.name == name and entry.modified_ms < older_than_ms for entry in entries)

@@ -3,9 +3,9 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 A file may be deleted only if no snapshot, tag, long-lived changelog or branch refers to it.
-`UsedFiles` collects names: an unneeded name does no harm, so a file that only a DELETE entry
-contains counts as used. `files_of` returns the exact paths of one snapshot. A file that cannot be
-read is an error, unless its snapshot has expired at the same time.
+`UsedFiles` collects names; because an unneeded name does no harm, files of DELETE entries count as
+used. `files_of` returns the exact paths of one snapshot. A file that cannot be read is an error,
+unless its snapshot has expired in the meantime.
 """
 
 import logging
@@ -61,9 +61,10 @@ class UsedFiles:
     _seen: set[str] = field(default_factory=set)
 
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
-        """Add all snapshots, tags and long-lived changelogs of all branches but that of `without`.
+        """Add all snapshots, tags and long-lived changelogs of all branches of a table.
 
-        Raises FormatError if a file of one of them is missing or damaged.
+        The branch of `without` is left out (None: no branch). Raises FormatError if a metadata file
+        is missing or damaged, ArgumentError if a branch has no schema.
         """
         for branch in all_branches(table):
             if without is None or branch.branch != without.branch:
@@ -72,7 +73,8 @@ class UsedFiles:
     def add_branch(self, branch: FileStoreTable) -> None:
         """Add all snapshots, tags and long-lived changelogs of a branch.
 
-        A repeated call adds those created since.
+        A repeated call adds those that were created since. Raises FormatError if a metadata file is
+        missing or damaged.
         """
         for snapshot, read_again in _kept_snapshots(branch):
             self._add_kept(branch, snapshot, read_again)
@@ -93,7 +95,10 @@ class UsedFiles:
                 raise
 
     def add_snapshot(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
-        """Add all files that a snapshot refers to."""
+        """Add all files to which a snapshot refers.
+
+        Raises FormatError if a metadata file is missing or damaged.
+        """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self._add_lists(branch, lists)
         if snapshot.changelog_manifest_list is not None:
@@ -105,10 +110,10 @@ class UsedFiles:
             self._use([snapshot.statistics])
 
     def _add_changelog(self, branch: FileStoreTable, changelog: Snapshot) -> None:
-        """Add all existing files that a long-lived changelog refers to.
+        """Add all existing files to which a long-lived changelog refers.
 
         Manifest lists and manifests that do not contain the changelog's own changes may have been
-        deleted with its snapshot, so a missing one is not an error.
+        deleted with its snapshot, so that a missing file is not an error.
         """
         lists = (
             changelog.base_manifest_list,
@@ -135,7 +140,7 @@ class UsedFiles:
             self._use([entry.file.file_name, *entry.file.extra_files])
 
     def _is_new(self, name: str) -> bool:
-        """Record a file that refers to others; return whether it was new."""
+        """Record a file that refers to other files; return whether it was not recorded before."""
         self._use([name])
         new = name not in self._seen
         self._seen.add(name)
@@ -151,7 +156,7 @@ class UsedFiles:
 def all_branches(table: FileStoreTable) -> list[FileStoreTable]:
     """Return the table on its main branch and on each other branch.
 
-    Raises ConfigError if a branch has no schema.
+    Raises ArgumentError if a branch has no schema.
     """
     main = on_branch(table, MAIN_BRANCH)
     return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
@@ -180,7 +185,8 @@ def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
     """Return the snapshots and tagged snapshots of all branches of a table.
 
-    The tag `but_tag` of the table's own branch is left out.
+    The tag `but_tag` of the table's own branch is left out (None: no tag). Raises FormatError if a
+    snapshot or tag is damaged.
     """
     references: list[Reference] = []
     for branch in all_branches(table):
@@ -196,7 +202,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
     """Return the paths of all files that a reader of a snapshot may open.
 
-    The snapshot file is not included.
+    The snapshot file is not included. Raises FormatError if a metadata file is missing or damaged.
     """
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
     paths = {table.paths.manifest(name) for name in names}
@@ -224,9 +230,9 @@ def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
 
 
 def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
-    """Return the paths that are below the table, or below its `data-file.external-paths`.
+    """Return the paths that are below the table directory, or its `data-file.external-paths`.
 
-    Other files are not deleted, even if manifests contain them; they are logged.
+    Other files must not be deleted, even if manifests contain them; their paths are logged.
     """
     external = honoured.EXTERNAL_PATHS.of(table.schema.options)
     roots = [_plain(root) for root in (table.path, *external) if root.strip()]
@@ -244,7 +250,10 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
 def delete_unless_kept(
     table: FileStoreTable, paths: Iterable[str], others: Sequence[Reference]
 ) -> list[str]:
-    """Delete the files that no snapshot of `others` needs; return the deleted paths, sorted."""
+    """Delete the files that no snapshot of `others` needs; return the deleted paths, sorted.
+
+    Raises the errors of `files_of`, before deleting anything.
+    """
     kept: set[str] = set()
     for branch, snapshot in others:
         kept |= files_of(branch, snapshot)

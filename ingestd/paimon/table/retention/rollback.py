@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#rollback-to-snapshot
 
-Snapshots, tags and long-lived changelogs after the target are deleted; files that only they refer
-to become orphan files. The progress records of writers are those of the target afterwards. No
+Snapshots, tags and long-lived changelogs after the target are deleted; files to which only they
+refer become orphan files. Afterwards, the progress records of writers are those of the target. No
 writer may run at the same time.
 """
 
@@ -19,12 +19,12 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Snapshots, changelogs and tags after `target`, which a rollback deletes.
+    """A planned rollback: the snapshots, changelogs and tags after `target`, which it deletes.
 
-    `record` is the newest remaining snapshot with a progress record. `forgets_record` is true if
-    only deleted snapshots have one: then no snapshot states which records the table contains.
-    `restored`: the
-    target has expired, and is restored from a tag.
+    `record` is the newest remaining snapshot with a progress record (None: no such snapshot). With
+    `forgets_record`, only deleted snapshots have progress records: afterwards, no snapshot states
+    which records the table contains. With `restored`, the target has expired, and its snapshot file
+    is written again from a tag.
     """
 
     target: Snapshot
@@ -37,7 +37,10 @@ class Rollback:
 
 
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
-    """Return what `rollback` would delete. `target` is a snapshot, or the snapshot of a tag."""
+    """Return what `rollback` would delete. `target` is a snapshot, or the snapshot of a tag.
+
+    Raises FormatError if a snapshot or tag is damaged.
+    """
     ids = snapshot_ids(table.io, table.paths)
     snapshots = {id_: find_snapshot(table.io, table.paths, id_) for id_ in ids}
     before = [
@@ -63,8 +66,9 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
     """Roll back as planned.
 
     An interrupted rollback leaves the table at some snapshot after the target, and can be repeated.
-    Raises CommitConflictError if a writer has committed since the plan was made, ConfigError if the
-    target no longer exists.
+    Snapshots that were committed since the plan was made are deleted as well. Raises
+    CommitConflictError if a writer commits while snapshots are deleted, ConfigError if the target
+    no longer exists.
     """
     target = plan.target
     if table.snapshot_commit is not None:

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#create-tags
 
-A tag is a copy of a snapshot file. With a time to live it also contains its creation time and
-retention time, which the expiry of tags uses.
+A tag is a copy of a snapshot file. A tag that expires also contains its creation time and its
+retention time.
 """
 
 import json
@@ -35,11 +35,11 @@ def create_tag(
     now_ms: int,
     must_exist: bool = False,
 ) -> None:
-    """Tag a snapshot; with `must_exist` move an existing tag to it.
+    """Tag a snapshot; with `must_exist`, move an existing tag to the snapshot.
 
-    With `retained_ms` the tag contains its creation time `now_ms`, in local time as in Java, and
-    its retention time. Raises ConfigError if the name is invalid or in use, or with `must_exist` if
-    it is not in use.
+    With `retained_ms` (None: the tag does not expire), the tag contains its creation time `now_ms`,
+    in local time as in Java, and its retention time; both are in milliseconds. Raises ConfigError
+    if the name is invalid or in use, or with `must_exist`, ArgumentError if the tag does not exist.
     """
     check_name("tag", name)
     data = _encode_tag(snapshot, retained_ms, now_ms)
@@ -52,10 +52,10 @@ def create_tag(
 
 
 def delete_tag(table: FileStoreTable, name: str) -> list[str]:
-    """Delete a tag, and the files that only it kept if its snapshot has expired.
+    """Delete a tag and, if its snapshot has expired, the files that only the tag needed.
 
-    Returns the paths of those files. Raises ConfigError, which lists the existing tags, if the tag
-    does not exist.
+    Returns the paths of these files. Raises ArgumentError, with the existing tags, if the tag does
+    not exist; FormatError if a snapshot, tag or branch is damaged.
     """
     snapshot = tagged_snapshot(table, name)
     others = None
@@ -73,7 +73,7 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
-    """Return the names of the tags past their time to live."""
+    """Return the names of the tags whose retention time was over at `now_ms` (ms of the epoch)."""
     return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
 
 

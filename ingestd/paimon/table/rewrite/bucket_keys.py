@@ -37,9 +37,9 @@ _BUCKET = "_BUCKET"
 class SharedHash:
     """A key hash that occurs in the files of several buckets of a partition.
 
-    New rows with it are written to `owner`. `keys` are the keys with a row in several buckets,
-    which readers return several times; each is given by its values in the order of the key columns.
-    `keepers` are the buckets of their newest rows.
+    New rows with this hash are written to the bucket `owner`. `keys` are the keys that have a row
+    in several buckets, which readers return several times; each is given by its values in the order
+    of the key columns. `keepers` has, for each key, the bucket of its newest row.
     """
 
     hash: int
@@ -52,7 +52,10 @@ class SharedHash:
 def stored_hashes(
     table: FileStoreTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]
 ) -> Hashes:
-    """Return the sorted distinct hashes of all keys in the files, deleted keys included."""
+    """Return the sorted distinct hashes of all keys in the files, including deleted keys.
+
+    Raises FormatError for a data file that is missing or damaged.
+    """
     parts: list[Hashes] = []
     unmerged = 0
     for rows in _key_rows(table, partition, bucket, files):
@@ -66,9 +69,10 @@ def stored_hashes(
 def shared_hashes(
     table: FileStoreTable, partition: bytes, files: Files, hashes: Mapping[int, Hashes]
 ) -> list[SharedHash]:
-    """Return the hashes that occur in several buckets.
+    """Return the hashes that occur in several buckets of a partition.
 
-    `hashes` has the sorted hashes of each bucket.
+    `hashes` has the sorted hashes of each bucket, `files` its live files. Raises FormatError for a
+    data file that is missing or damaged.
     """
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):
@@ -128,7 +132,7 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
 
 
 def _newest_of_places(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the index of the row with the largest sequence number of each key and bucket."""
+    """Return, for each key and bucket, the index of the row with the largest sequence number."""
     sorted_keys = sort_keys(rows, names)
     order = sorted_keys.order
     key = np.empty(len(order), np.int64)

@@ -1,8 +1,8 @@
 """Delete rows of an append table without buckets by rewriting their files.
 
-New files replace the old ones in a COMPACT snapshot, so that rows appended at the same time are
+New files replace the old files in a COMPACT snapshot, so that rows appended at the same time are
 kept. The commit is refused if another process has replaced one of the files. Streaming readers skip
-such a snapshot. Older snapshots keep the rows until they expire.
+such a snapshot. Older snapshots keep the rows until these snapshots expire.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -31,16 +31,16 @@ from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_w
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 RowTest = Callable[[pa.Table], npt.NDArray[np.bool_]]
-"""Returns a mask of the rows to delete, given rows with the requested columns."""
+"""Returns a mask of the rows to delete, given rows that have at least the requested columns."""
 
 _BATCH_SIZE = BatchSize(8 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted rows, or rows to delete: the number of rows and of files, and the new snapshot.
+    """The number of deleted rows and of files that had them, or in a dry run, of rows to delete.
 
-    `snapshot` is None if nothing was deleted.
+    `snapshot` is the new snapshot (None: nothing was deleted).
     """
 
     rows: int
@@ -56,11 +56,12 @@ def delete_rows(
     now_ms: int,
     dry_run: bool = False,
 ) -> Deletion:
-    """Delete the rows that `is_deleted` marks; it is called with the columns `columns`.
+    """Delete the rows that `is_deleted` marks, by their columns `columns`.
 
-    Raises ConfigError for a table with keys, buckets or deletion vectors; CommitConflictError,
-    without deleting anything, if another process has replaced a file with such rows; FormatError
-    for a damaged file.
+    `is_deleted` is called twice for each batch of a file with such rows: with `columns` only, then
+    with all columns. Raises ConfigError for a table with keys, buckets or deletion vectors;
+    UnsupportedError for a table that cannot be written; CommitConflictError, without deleting
+    anything, if another process has replaced a file with such rows; FormatError for a damaged file.
     """
     _refuse(table)
     state = load_state(table)
@@ -116,7 +117,7 @@ def _rewritten(
 ) -> CommitMessage:
     """Rewrite a file without the rows to delete, and return the commit message.
 
-    Without `keeps` no row remains, and no file is written.
+    Without `keeps`, all rows are to be deleted, and no file is written.
     """
     bucket_key = (entry.partition, entry.bucket)
     gone = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))

@@ -1,8 +1,8 @@
-"""Delete all rows except the newest of keys that occur in several buckets.
+"""Delete the older rows of keys that occur in several buckets.
 
-Files with older rows are rewritten without them, in the same level, by a COMPACT snapshot: the key
-stays, so readers of changes get no delete. Only the files in which the keys were found are
-rewritten; rows appended at the same time are kept.
+Files with older rows are rewritten without these rows, in the same level, by a COMPACT snapshot.
+Readers of changes get no deletion, because the key remains. Only the files in which the keys were
+found are rewritten; rows appended at the same time are kept.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
@@ -38,7 +38,7 @@ _BucketKey = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Number of deleted rows and of rewritten files, and the snapshot (None: no deletion)."""
+    """The number of deleted rows and of rewritten files, and the snapshot (None: no deletion)."""
 
     rows: int = 0
     files: int = 0
@@ -46,7 +46,10 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """Raise ConfigError if the newest row of a key is not its complete state in a table."""
+    """Raise ConfigError if the newest rows, by sequence number, are not the complete rows of keys.
+
+    This depends on options of the table, such as the merge engine.
+    """
     rules = merge_rules(table.schema)
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
@@ -71,9 +74,9 @@ def drop_older(
 ) -> Dropped:
     """Delete the rows of shared keys, except in the bucket of the newest row of each key.
 
-    `shared` has pairs of a partition and a hash; `entries` are the live files in which they were
-    found. Raises CommitConflictError if another process has replaced one of the files, FormatError
-    for a damaged file; the written files are then deleted.
+    `shared` has pairs of a serialized partition and a hash; `entries` are the live files in which
+    the hashes were found. Raises CommitConflictError if another process has replaced one of the
+    files, FormatError for a damaged file; the written files are then deleted.
     """
     state = load_state(table)
     to_delete = _keys_to_delete(table, shared)

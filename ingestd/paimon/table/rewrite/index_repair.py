@@ -1,8 +1,8 @@
 """Rebuild missing or corrupt hash indexes of dynamic buckets from the data files.
 
-Correct indexes are kept. New ones are committed in one COMPACT snapshot without data changes, and
-only if the index of these partitions has not changed. The next commit of a concurrent writer that
-relied on a replaced index fails, and the writer plans again.
+Correct indexes are kept. New indexes are committed in one COMPACT snapshot without data changes,
+and only if the index of these partitions has not changed. The next commit of a concurrent writer
+that relied on a replaced index fails, and the writer plans again.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
@@ -54,7 +54,8 @@ class WrongIndex:
     """The correct hashes of a bucket, and what is wrong with its stored index.
 
     `missing` is the number of hashes that the stored index lacks, `foreign` the number of its
-    hashes that belong to another bucket. `problem` states why it cannot be used (None: it can).
+    hashes that belong to another bucket. `problem` states why the stored index cannot be used
+    (None: it can be used).
     """
 
     partition: bytes
@@ -67,11 +68,12 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """Rebuilt indexes, or indexes to rebuild.
+    """The rebuilt indexes, or in a dry run, the indexes to rebuild.
 
-    `buckets` is the number of checked buckets, `shared` has the hashes in several buckets with
-    their partition. `snapshot` is None if no index was rebuilt. `dropped` has the deleted rows of
-    shared keys, if that was requested.
+    `buckets` is the number of checked buckets, `wrong` has the wrong indexes, and `shared` the
+    hashes that occur in several buckets, each with its partition. `snapshot` is None if no index
+    was rebuilt. `dropped` is the deletion of older rows of shared keys (None: not requested).
+    `entries` are the live files that were checked.
     """
 
     buckets: int
@@ -94,9 +96,10 @@ def repair_hash_index(
 
     Keys in several buckets are only reported: their rows stay, and new rows are written to the
     bucket of the newest row. With `drop_doubled` their older rows are deleted by a second snapshot.
-    Raises ConfigError for a table without a hash index, or where the newest row does not replace
-    older ones; FormatError for damaged data files; CommitConflictError if other writers committed
-    first three times. The written files are then deleted.
+    With `dry_run`, nothing is changed. Raises ConfigError for a table without a hash index, or with
+    `drop_doubled`, a table whose newest rows do not replace older rows; UnsupportedError for a
+    table that cannot be written; FormatError for damaged data files; CommitConflictError if other
+    writers committed first three times. The written files are then deleted.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
         raise ConfigError(
@@ -125,10 +128,9 @@ def repair_hash_index(
 def _done(
     table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
 ) -> IndexRepair:
-    """Commit a repair; return it with its snapshot and deletions.
+    """Commit a planned repair; return it with its snapshot and deletions.
 
-    The index is committed first, so that no writer adds a key of several buckets to yet another
-    bucket.
+    The index is committed first, so that no writer adds a key of several buckets to another bucket.
     """
     if plan.wrong:
         plan = replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
@@ -178,7 +180,7 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
-    """Return the hash index entries of a partition by bucket; a valid bucket has one."""
+    """Return the hash index entries of a partition by bucket; a valid bucket has one entry."""
     by_bucket: dict[int, list[IndexManifestEntry]] = defaultdict(list)
     for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:
@@ -216,7 +218,10 @@ def _wrong(
 def _indexed_hashes(
     table: FileStoreTable, entries: Sequence[IndexManifestEntry]
 ) -> tuple[Hashes, str | None]:
-    """Return the hashes in the index of a bucket, and why it cannot be used (None: it can)."""
+    """Return the hashes in the index of a bucket, and the reason why the index cannot be used.
+
+    The reason is None if it can be used; otherwise no hashes are returned.
+    """
     if not entries:
         return _NONE, "does not exist"
     if len(entries) > 1:

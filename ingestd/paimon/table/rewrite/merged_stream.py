@@ -23,9 +23,11 @@ Runs = Sequence[Sequence[DataFileMeta]]
 
 
 def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
-    """Yield the rows of a bucket.
+    """Yield the rows of a bucket, without deleted rows.
 
-    Rows of primary-key tables are merged, in key order, and have the system columns.
+    Rows of primary-key tables are merged, in key order, and have the system columns. Rows of append
+    tables are in the order of their sequence numbers. Raises FormatError for a data file that is
+    missing or damaged.
     """
     table = bucket.table
     vectors = DeletionVectors.of(table, bucket.index)
@@ -42,7 +44,10 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """Yield the merged rows of some sorted runs of a bucket, as `bucket_rows` does."""
+    """Yield the merged rows of sorted runs of a primary-key table's bucket, as `bucket_rows` does.
+
+    Deletion vectors are not applied.
+    """
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
     yield from _merged(bucket, DataFileReader(bucket.table), sources)
@@ -73,7 +78,10 @@ def stored_parts(
     files: Iterable[DataFileMeta],
     fields: Sequence[DataField],
 ) -> Iterator[pa.Table]:
-    """Yield the unmerged rows of files of a bucket, file by file; no part is empty."""
+    """Yield the unmerged rows of files of a bucket, with the columns `fields`, file by file.
+
+    No part is empty.
+    """
     for file in files:
         bucket_key = (bucket.partition, bucket.bucket)
         for _, rows in reader.batches(*bucket_key, file, fields, batch_size(1)):
@@ -82,9 +90,9 @@ def stored_parts(
 
 
 def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
-    """Join consecutive parts into chunks of at most this many bytes.
+    """Yield consecutive parts joined to chunks of at most `most_bytes` bytes in memory.
 
-    A part that is larger is yielded alone.
+    A part that is larger is a chunk by itself.
     """
     held, size = list[pa.Table](), 0
     for rows in parts:

@@ -1,8 +1,8 @@
 """Move rows of postponed buckets (-2) into real buckets, in one COMPACT snapshot.
 
-A partition keeps its number of buckets; a new one gets `postpone.default-bucket-num` buckets. Rows
-are ordered by the creation of their files, and within a file by position, whatever their sequence
-numbers.
+A partition keeps its number of buckets; a new partition gets `postpone.default-bucket-num` buckets.
+Rows are ordered by the creation time of their files, and within a file by position, regardless of
+their sequence numbers.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#postpone-bucket
 """
@@ -52,8 +52,9 @@ def move_postponed(
     """Move the postponed rows of `state` into buckets; the result is `empty` if it has none.
 
     New files have level 0: they are readable at once, except in tables whose readers skip level 0.
-    Raises the errors of `commit`, among them CommitConflictError if another process has moved the
-    same rows. The written files are then deleted, unless the outcome of the commit is unknown.
+    Raises the errors of `postponed_moves` and of `commit`, for example CommitConflictError if
+    another process has moved the same rows. The written files are then deleted, unless the outcome
+    of the commit is unknown.
     """
     messages: list[CommitMessage] = []
     try:
@@ -72,7 +73,10 @@ def move_postponed(
 def count_postponed_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
-    """Return the number of postponed rows of `state`."""
+    """Return the number of postponed rows of `state`, before they are merged.
+
+    `partition_filter` restricts the partitions (None: all).
+    """
     postponed = live_entries(
         table,
         state.manifests,
@@ -85,10 +89,12 @@ def count_postponed_rows(
 def postponed_moves(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> Iterator[CommitMessage]:
-    """Yield one message per bucket, with the files added for postponed rows and the files removed.
+    """Write the postponed rows of `state` to files of their buckets; yield a message per bucket.
 
-    The messages of a partition must be in one commit. Yields nothing for tables without postponed
-    buckets.
+    The messages contain the new files, and the removed files of postponed buckets. Those of a
+    partition must be in one commit. Yields nothing for tables without postponed buckets. Raises
+    UnsupportedError for a table that cannot be written, FormatError for a damaged file, and the
+    errors of `bucket_count`.
     """
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return
@@ -106,9 +112,8 @@ def postponed_moves(
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
     """Return the bucket count of a partition, given its files in real buckets.
 
-    Without such files it is the default count.
-
-    Raises ConfigError if this is below 1.
+    Without such files, returns the option `postpone.default-bucket-num`. Raises ConfigError if the
+    option is below 1.
     """
     known = next((entry.total_buckets for entry in settled), None)
     if known is not None:

@@ -1,8 +1,8 @@
 """Rescale a table to another number of buckets, partition by partition.
 
-Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that were
-read, so that concurrent writes are not lost. A partition keeps its old number of buckets until it
-is rewritten: an interrupted rescale continues when it is called again.
+Each OVERWRITE snapshot replaces whole partitions. It is committed only if the files of these are
+still those that were read, so that concurrent writes are not lost. A partition keeps its old number
+of buckets until it is rewritten: an interrupted rescale continues when it is called again.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/#rescale-overwrite
 """
@@ -37,14 +37,14 @@ from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCom
 
 _Index = dict[int, list[IndexManifestEntry]]
 COMMIT_BYTES = 1 << 30
-"""Maximum size in bytes of partitions that are committed together."""
+"""Size in bytes of data files from which on partitions are no longer added to a commit."""
 OPEN_WRITERS = 8
 """Maximum number of new buckets written at the same time; each keeps a row group in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRescale:
-    """A partition to rescale: its current bucket count, and its live files."""
+    """A partition to rescale: its serialized row, its current bucket count, and its live files."""
 
     partition: bytes
     buckets: int
@@ -65,7 +65,7 @@ class PartitionRescale:
 class Rescaled:
     """The result of one commit of a rescale.
 
-    `rows` and `files` count what was written.
+    `rows` and `files` are the numbers of rows and files that were written for these partitions.
     """
 
     partitions: tuple[PartitionRescale, ...]
@@ -75,7 +75,10 @@ class Rescaled:
 
 
 def refuse_rescale(table: FileStoreTable, buckets: int) -> None:
-    """Raise ConfigError for a table that cannot be rescaled, or a bucket count below 1."""
+    """Raise ConfigError for a table that cannot be rescaled, and for a bucket count below 1.
+
+    Raises UnsupportedError for a table that cannot be written.
+    """
     mode = bucket_mode(table.schema)
     if mode not in (BucketMode.HASH_FIXED, BucketMode.POSTPONE):
         raise ConfigError(
@@ -95,8 +98,8 @@ def plan_rescale(
 ) -> list[PartitionRescale]:
     """Return the partitions that `rescale` would rewrite; only manifests are read.
 
-    Raises the errors of `refuse_rescale`, and ConfigError if one of the partitions has postponed
-    rows.
+    `state` is the newest state of the table (None: it is loaded). Raises the errors of
+    `refuse_rescale`, and ConfigError if one of the partitions has postponed rows.
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
@@ -127,10 +130,11 @@ def rescale(
     """Rewrite partitions with the new bucket count; yield the result of each commit.
 
     The schema of `table` must already have the new number in the option `bucket`, unless the table
-    has postponed buckets. Raises the errors of `plan_rescale`; CommitConflictError if another
+    has postponed buckets; otherwise ValueError is raised. `clock_ms` returns the current time in
+    milliseconds of the epoch. Raises the errors of `plan_rescale`; CommitConflictError if another
     process has changed files of a partition; FormatError for damaged files. Committed partitions
-    stay rescaled, new files of others are deleted. Raises CommitUnknownError if the storage does
-    not report whether the snapshot was published: the files then stay.
+    stay rescaled, new files of other partitions are deleted. Raises CommitUnknownError if the
+    storage does not report whether the snapshot was published: its files then stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")
@@ -220,15 +224,15 @@ class Rewrite:
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
-        """Build a new bucket of the partition from these files."""
+        """Return the new bucket with this number, with the given files."""
         return CompactBucket(self.table, self.partition, number, self.after, tuple(files))
 
 
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
-    """Yield a message for each new bucket that receives rows of the `old` buckets.
+    """Write the rows of the `old` buckets to new buckets; yield a message per bucket with rows.
 
-    Raises FormatError for a row outside the bucket that the bucket function assigns; files that
-    were not yielded yet are then deleted.
+    Raises FormatError if an old bucket has a row that the bucket function assigns to another
+    bucket; the files of messages that were not yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):
@@ -265,7 +269,7 @@ def _written(
 
 
 class _Sink:
-    """New buckets, and the sorted runs written to each."""
+    """Several new buckets, and the sorted runs that were written to each, by bucket number."""
 
     def __init__(self, rewrite: Rewrite, numbers: Sequence[int], level: int) -> None:
         self.runs: dict[int, list[list[DataFileMeta]]] = {number: [] for number in numbers}

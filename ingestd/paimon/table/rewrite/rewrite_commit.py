@@ -1,7 +1,7 @@
 """Commit the files of a rewrite, or delete them.
 
-Only errors of this package mean that nothing was committed. After others, for example of a signal,
-the files stay: if no snapshot refers to them, they are orphan files.
+Only an IngestdError means that nothing was committed. After other exceptions, for example that of a
+signal, the files stay: if no snapshot refers to them, they are orphan files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -29,7 +29,8 @@ def commit_rewrite(
 ) -> CommitResult:
     """Commit changes that were planned on `state`, as `commit_user` (None: a new user).
 
-    Raises what `commit` raises, after calling `abort_files`, unless the outcome is unknown.
+    Raises the errors of `commit`. Before that, `abort_files` is called, unless the outcome of the
+    commit is unknown.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:
@@ -42,7 +43,7 @@ def commit_rewrite(
 
 
 def delete_written(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data and changelog files of messages that will not be committed."""
+    """Delete the data and changelog files of messages that will not be committed; never raises."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
         written = (*message.new_files, *message.changelog_files, *message.compact_after)

@@ -1,11 +1,11 @@
 """Rewrite append tables without buckets in the order of some columns.
 
 All files of a partition are replaced by files that hardly overlap in these columns, so that readers
-with a filter on them open few files. Files that are appended meanwhile are not changed.
+with a filter on the columns open few files. Files that are appended meanwhile are not changed.
 
-Rows are sorted in bounded memory, by ranges of keys on the local disk. Range bounds are chosen from
-a sample, and ranges are sorted one after another. A range that is too large is split again; if all
-its rows are equal, it is returned in parts.
+Rows are sorted in bounded memory: they are first distributed to ranges on the local disk, then each
+range is sorted. Range bounds are chosen from a sample. A range that is too large is split again; if
+this is not possible, because nearly all its rows are equal, it is sorted in parts.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
@@ -49,7 +49,7 @@ STRATEGIES = ("order", "zorder")
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """A partition and its files, all of which are rewritten."""
+    """A partition to rewrite, with all of its files as one bucket."""
 
     bucket: CompactBucket
 
@@ -66,7 +66,7 @@ class SortPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A rewritten partition: its new files, and their snapshot."""
+    """A rewritten partition: its plan, its new files, and their snapshot."""
 
     plan: SortPlan
     files: tuple[DataFileMeta, ...]
@@ -76,8 +76,9 @@ class Sorted:
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
     """Return the columns to sort by, in the order of `columns`.
 
-    Raises ConfigError for a table, strategy or column type that cannot be sorted, and for an
-    unknown or repeated column.
+    Raises ConfigError for a table that cannot be sorted, an unknown strategy, a column whose type
+    has no order, and an unknown or repeated column; UnsupportedError for a table that cannot be
+    written.
     """
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
         raise ConfigError(
@@ -101,7 +102,10 @@ def plan_sort(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[SortPlan]:
-    """Return a plan for each partition that has files; only manifests are read."""
+    """Return a plan for each partition that has files; only manifests are read.
+
+    `state` is the newest state of the table (None: it is loaded).
+    """
     state = load_state(table) if state is None else state
     files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
@@ -121,11 +125,12 @@ def sort_compact(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Sorted]:
-    """Rewrite each partition sorted, in a COMPACT snapshot of its own.
+    """Rewrite partitions in sorted order; yield each after it was committed in a COMPACT snapshot.
 
-    Raises the errors of `sort_fields`; CommitConflictError if another process has replaced files of
-    a partition or deleted rows of it; FormatError for a damaged file; StorageError if the local
-    disk is full. Committed partitions stay sorted; new files of others are deleted.
+    `clock_ms` returns the current time in milliseconds of the epoch. Raises the errors of
+    `sort_fields`; CommitConflictError if another process has replaced files of a partition or
+    deleted rows of it; FormatError for a damaged file; StorageError if the local disk is full.
+    Committed partitions stay sorted; new files of other partitions are deleted.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):
@@ -190,14 +195,11 @@ class SortOrder(Protocol):
     """A sort order of rows, by which append tables are rewritten."""
 
     def order(self, rows: pa.Table) -> _Places:
-        """Return the positions of the rows in sorted order."""
+        """Return the positions of the rows in sorted order; shape (n,)."""
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the number of each row's range: how many rows of `borders` are not after the row.
-
-        `borders` is sorted.
-        """
+        """Return the range of each row: how many of the sorted `borders` are not after the row."""
         ...
 
 
@@ -222,9 +224,10 @@ class ByColumns:
 
 @dataclass(frozen=True, slots=True)
 class ByAll:
-    """The z-order of several columns.
+    """The z-order of several columns, which sorts by all of them at once.
 
-    A value counts by its rank among the values of the column in a sample.
+    Each value is represented by its rank among the values of its column in a sample. `samples` has
+    the sorted distinct values of the sample by column, as unsigned numbers.
     """
 
     samples: dict[str, npt.NDArray[np.uint64]]
@@ -251,7 +254,10 @@ class ByAll:
 
 
 def sample_of(read: Read, rows: int) -> pa.Table:
-    """Return about `SAMPLE_ROWS` evenly spread rows of `read`, which yields `rows` rows."""
+    """Return a sample of evenly spread rows of `read`, which yields `rows` rows in total.
+
+    The sample has about `SAMPLE_ROWS` rows, fewer if there are fewer.
+    """
     step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
     for batch in read():
         picked = np.arange(-skipped % step, batch.num_rows, step)
@@ -261,11 +267,10 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 
 
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
-    """Yield the rows of `read` in the given order, in parts of about `MEMORY` bytes.
+    """Yield the rows of `read` in the given order, in parts of at most about `MEMORY` bytes.
 
     `size` is the approximate size of all rows in bytes; `sample` has some of the rows, with the
-    sort columns.
-    Raises StorageError if the local disk is full.
+    sort columns. Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:

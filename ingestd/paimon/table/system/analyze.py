@@ -57,8 +57,9 @@ def analyze_table(
 ) -> tuple[TableStatistics, CommitResult]:
     """Compute the statistics of the newest snapshot and commit them; return both results.
 
-    `columns` are the columns to analyze (None: all). Raises ConfigError for a table without a
-    snapshot or an unknown column, and the errors of reading and of `commit`.
+    `columns` are the columns to analyze (None: all), `now_ms` is the time of the snapshot in
+    milliseconds of the epoch. Raises ConfigError for a table without a snapshot or an unknown
+    column, and the errors of `TableReader.rows` and of `commit`.
     """
     state = load_state(table)
     if state.snapshot is None:
@@ -74,11 +75,11 @@ def analyze_table(
 def compute_statistics(
     table: FileStoreTable, snapshot: Snapshot, columns: Sequence[str] | None = None
 ) -> TableStatistics:
-    """Return the statistics of a snapshot, in the columns that the table had then.
+    """Return the statistics of a snapshot, for columns of the schema of the snapshot.
 
-    The size in bytes is that of the files, scaled by the share of rows that remain after merging.
-    Raises ConfigError for an unknown
-    column.
+    `columns` are the columns to analyze (None: all). The size in bytes is that of the files, scaled
+    by the share of rows that remain after merging. Raises ConfigError for an unknown column, and
+    the errors of `TableReader.rows`.
     """
     then = table.with_schema(table.schemas(snapshot.schema_id))
     names = [field.name for field in then.schema.fields] if columns is None else list(columns)
@@ -106,9 +107,9 @@ def compute_statistics(
 
 
 class ColumnStatsCollector:
-    """Collects the statistics of one column, part by part.
+    """Computes the statistics of one column, whose cells are added in parts.
 
-    For nested types, only nulls are counted.
+    For types without bounds and lengths, such as nested types, only nulls are counted.
     """
 
     def __init__(self, field: DataField) -> None:
@@ -207,9 +208,9 @@ STATISTICS = columns(
 
 
 def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistics | None:
-    """Return the statistics that a snapshot refers to, or None.
+    """Return the statistics to which a snapshot refers; None without statistics.
 
-    Raises FormatError if their file is missing or damaged.
+    Raises FormatError if the statistics file is missing or damaged.
     """
     if snapshot.statistics is None:
         return None
@@ -222,7 +223,10 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 
 
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the single row of `statistics`, or no row."""
+    """Return the single row of the system table `statistics`, or [] without statistics.
+
+    Raises the errors of `read_statistics`.
+    """
     table_statistics = None if snapshot is None else read_statistics(table, snapshot)
     if table_statistics is None:
         return []

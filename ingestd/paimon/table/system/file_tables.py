@@ -82,7 +82,10 @@ TABLE_INDEXES = (
 
 
 def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `files`: the live data files of a snapshot, without postponed ones."""
+    """Return the rows of `files`: the live data files of a snapshot, without postponed files.
+
+    None as the snapshot means that there are no rows.
+    """
     return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
 
 
@@ -105,7 +108,7 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 
 
 def file_key_range_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `file_key_ranges`: of `files`, those columns that need no statistics."""
+    """Return the rows of `file_key_ranges`: the same files as in `files`, without statistics."""
     entries = [entry for entry in live_files(table, snapshot) if entry.bucket >= 0]
     return [(*_file_cells(table, entry), entry.file.first_row_id) for entry in entries]
 
@@ -174,26 +177,36 @@ def _grouped(
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
-    """Return all entries, including those of deleted files, whose times are times of change."""
+    """Return all manifest entries of a snapshot, except those of postponed files.
+
+    The entries of deleted files are included, because their times count as times of the last
+    change.
+    """
     metas = [] if snapshot is None else snapshot_manifests(table, snapshot)
     entries = (e for m in metas for e in read_manifest(table.io, table.paths, m.file_name))
     return [entry for entry in entries if entry.bucket >= 0]
 
 
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `partitions`, by name; records are counted before merging."""
+    """Return the rows of `partitions`, ordered by name; records are counted before merging."""
     return [(*cells, None, None, None, None) for cells in partition_totals(table, snapshot)]
 
 
 def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the partitions by name: name, records, bytes, files, time of the newest file."""
+    """Return name, records, bytes, files and time of the last change of each partition, by name.
+
+    The time is in milliseconds of the epoch; records are counted before merging.
+    """
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]
     return sorted(named, key=lambda cells: str(cells[0]))
 
 
 def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `buckets`, by partition and number; records are counted before merging."""
+    """Return the rows of `buckets`, ordered by partition and number.
+
+    Records are counted before merging.
+    """
     entries = live_files(table, snapshot)
     groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
     rows = [

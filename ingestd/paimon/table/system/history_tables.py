@@ -26,7 +26,10 @@ Cells = tuple[object, ...]
 
 
 def columns(*named: tuple[str, str]) -> tuple[DataField, ...]:
-    """Return fields from names and types; a type may end with NOT NULL."""
+    """Return fields with ids from 0, given by name and type; a type may end with NOT NULL.
+
+    TIMESTAMP has precision 3, and ARRAY has elements of type STRING.
+    """
     fields = []
     for i, (name, text) in enumerate(named):
         root = text.removesuffix(" NOT NULL")
@@ -99,9 +102,10 @@ def _tag(table: FileStoreTable, name: str) -> Cells:
 
 
 def _millis(parts: Sequence[int] | None) -> int | None:
-    """Return the milliseconds since 1970 of a local time in Java's JSON form (see `tag_rows`).
+    """Return a time without a zone, in Java's JSON form, as milliseconds since 1970.
 
-    `parts` are its numbers from the year to the nanoseconds.
+    `parts` are numbers from the year to the nanoseconds; zeros at the end may be left out. Returns
+    None for None.
     """
     if parts is None:
         return None
@@ -145,7 +149,7 @@ def option_rows(table: FileStoreTable) -> list[Cells]:
 
 
 def aggregation_field_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of `aggregation_fields`: each column, and the options `fields.COLUMN.*`."""
+    """Return the rows of `aggregation_fields`: each column, with its options `fields.COLUMN.*`."""
     options: dict[str, list[tuple[str, str]]] = {field.name: [] for field in table.schema.fields}
     for name, value in option_rows(table):
         parts = str(name).split(".")

@@ -1,7 +1,7 @@
 """System tables: metadata of a table as rows.
 
-`orders$snapshots` is the view `snapshots` of the table `orders`; `orders$branch_b` the table on
-a branch, which has views, too.
+`orders$snapshots` is the view `snapshots` of the table `orders`; `orders$branch_b` is the table on
+the branch `b`, which has views, too.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#data-system-table
 """
@@ -34,7 +34,7 @@ class SystemTable:
 def _whenever(
     rows: Callable[[FileStoreTable], list[Cells]],
 ) -> Callable[[FileStoreTable, Snapshot | None], list[Cells]]:
-    """Return a function for rows that do not depend on the snapshot."""
+    """Return `rows` as a function that takes a snapshot, on which the rows do not depend."""
     return lambda table, _: rows(table)
 
 
@@ -70,13 +70,16 @@ def system_table(name: str) -> SystemTable:
 
 
 def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | None) -> pa.Table:
-    """Return the rows of a system table. Raises ConfigError for an unknown name."""
+    """Return the rows of a system table as of a snapshot (None: the table is empty).
+
+    Raises ConfigError for an unknown name, and FormatError for damaged metadata.
+    """
     view = system_table(name)
     return cells_table(view.fields, view.rows(table, snapshot))
 
 
 def cells_table(fields: Sequence[DataField], rows: Sequence[Cells]) -> pa.Table:
-    """Return rows of a system table with its columns."""
+    """Return rows, with their cells in the order of `fields`, as an Arrow table."""
     arrays = [column_of([row[i] for row in rows], f.type) for i, f in enumerate(fields)]
     return pa.Table.from_arrays(arrays, names=[field.name for field in fields])
 
@@ -84,7 +87,7 @@ def cells_table(fields: Sequence[DataField], rows: Sequence[Cells]) -> pa.Table:
 def split_name(name: str) -> tuple[str, str | None, str | None]:
     """Split `table[$branch_b][$view]` into table, branch and view (None: not given).
 
-    Raises ConfigError for another form.
+    `table` is `database.table`. Raises ConfigError for a name of another form.
     """
     table, *suffixes = name.split("$")
     branch: str | None = None

@@ -53,7 +53,7 @@ _CODE = "file-index"
 
 @dataclass(slots=True)
 class BucketContent:
-    """The live files of a bucket, and the hashes of the keys in each file."""
+    """The live files of a bucket, and the distinct key hashes of each readable file with keys."""
 
     entries: list[ManifestEntry] = field(default_factory=list)
     key_hashes: list[npt.NDArray[np.int32]] = field(default_factory=list)
@@ -64,7 +64,7 @@ def check_buckets(
 ) -> dict[tuple[bytes, int], BucketContent]:
     """Check all live files, and the files of each bucket against each other.
 
-    Returns the content of each bucket by partition and bucket.
+    Problems are added to `findings`. Returns the content of each bucket by partition and bucket.
     """
     contents: dict[tuple[bytes, int], BucketContent] = {}
     for entry in entries:
@@ -187,7 +187,10 @@ def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
 def check_file_index(
     table: FileStoreTable, entry: ManifestEntry, rows: pa.Table, findings: VerifyFindings
 ) -> None:
-    """Check the indexes of a data file against its rows; `table` has the schema of the file."""
+    """Check the file indexes of a data file against its rows; add problems to `findings`.
+
+    `table` has the schema of the file.
+    """
     name = entry.file.file_name
     with findings.reading(name, _CODE):
         indexes = read_file_indexes(table, entry.partition, entry.bucket, entry.file) or {}
@@ -239,10 +242,11 @@ def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool
 def check_levels(
     table: FileStoreTable, entries: Sequence[ManifestEntry], findings: VerifyFindings
 ) -> None:
-    """Check the files of a bucket against each other.
+    """Check the files of a bucket against each other; add problems to `findings`.
 
-    Level-0 files with common keys must have disjoint sequence numbers, other levels each key once,
-    and all files the same bucket count.
+    All files must have the same bucket count. In a primary-key table, level-0 files with
+    overlapping key ranges must have disjoint ranges of sequence numbers, and files of the same
+    higher level must have disjoint key ranges.
     """
     totals = {entry.total_buckets for entry in entries}
     if len(totals) > 1:
@@ -277,7 +281,7 @@ def _check_ranges(
 def _check_sequences(
     types: Sequence[DataType], files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
-    """Check that files with common keys have disjoint sequence numbers."""
+    """Check that files with overlapping key ranges have disjoint ranges of sequence numbers."""
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
     for earlier, two in pairwise(ordered):
         if earlier.max_sequence_number < two.min_sequence_number:
@@ -302,7 +306,10 @@ def check_partition_stats(
     partitions: Sequence[bytes],
     findings: VerifyFindings,
 ) -> None:
-    """Check the partitions of a manifest's entries against its statistics."""
+    """Check the partitions of a manifest's entries against the statistics of the manifest.
+
+    `where` names the manifest in findings.
+    """
     fields = table.schema.select(table.schema.partition_keys)
     if not fields:
         return
@@ -318,7 +325,10 @@ def check_stats(
     fields: Sequence[DataField],
     findings: VerifyFindings,
 ) -> None:
-    """Check rows against statistics of `fields`; statistics of no columns are not checked."""
+    """Check null counts and bounds of the columns `fields` against the values of rows.
+
+    `where` names the file in findings. Empty statistics are not checked.
+    """
     if stats.min_values == EMPTY_ROW and not stats.null_counts:
         return
     types = [field.type.as_nullable() for field in fields]
@@ -346,7 +356,7 @@ def check_stats(
 
 
 def _outside(column: Column, field: DataField, low: object, high: object) -> list[str]:
-    """Return the problems of the bounds of a column; a bound of None is unknown."""
+    """Return a message for each bound that a value of the column exceeds; None is no bound."""
     if field.type.root in _UNBOUNDED or column.null_count == len(column):
         return []
     smallest, largest = _extremes(column)
@@ -359,7 +369,7 @@ def _outside(column: Column, field: DataField, low: object, high: object) -> lis
 
 
 def _extremes(column: Column) -> list[Any]:
-    """Return the smallest and largest value; NaN sorts after every other number."""
+    """Return the smallest and the largest value; NaN is greater than every other number."""
     values: Any = column
     extremes: Any = pc.min_max(values)
     smallest, largest = column_values(pa.array([extremes["min"], extremes["max"]], column.type))

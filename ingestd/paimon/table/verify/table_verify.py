@@ -2,9 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-The content of data files is checked in `verify.content`. Every hash of a partition belongs to one
-bucket, and the index of a bucket contains the hashes of all its keys; a data file has at most one
-deletion vector.
+The content of data files is checked in `verify.content`. Indexes are checked by these rules: every
+key hash of a partition is in the index of one bucket only, the index of a bucket contains the
+hashes of all its keys, and a data file has at most one deletion vector.
 """
 
 from collections.abc import Iterable, Mapping
@@ -63,9 +63,9 @@ _Live = Mapping[object, ManifestEntry]
 def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Finding]:
     """Check the chain of snapshots, and one snapshot (None: the newest) down to its rows.
 
-    For tags and other branches, only the existence of the files that they refer to is checked.
-    Returns the findings, an empty list if nothing is wrong. Raises UnsupportedError for a table
-    that cannot be read, ConfigError for a snapshot that does not exist.
+    For tags, and the newest snapshots of other branches, only the existence of the files to which
+    they refer is checked. Returns the findings, [] if nothing is wrong. Raises UnsupportedError for
+    a table that cannot be read, ConfigError for a snapshot that does not exist.
     """
     refuse_unsupported(table.schema, for_write=False)
     findings = VerifyFindings()
@@ -85,7 +85,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
 def _snapshots(
     table: FileStoreTable, ids: list[int], findings: VerifyFindings
 ) -> dict[int, Snapshot]:
-    """Return all readable snapshots by id; check each against the snapshot before it."""
+    """Return all readable snapshots by id, after checking each against the snapshot before it."""
     snapshots: dict[int, Snapshot] = {}
     for snapshot_id in range(ids[0], ids[-1] + 1):
         where = f"snapshot-{snapshot_id}"
@@ -234,9 +234,10 @@ def _check_manifest(
 
 
 def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
-    """Check the tags, consumers and statistics of a branch.
+    """Check the tags, the consumers and the newest statistics of a branch.
 
-    For the main branch, all other branches are checked as well.
+    For the main branch, the newest snapshots of all other branches are checked as well. Problems
+    are added to `findings`.
     """
     existing: set[str] = set()
     for name in tag_names(table.io, table.paths):
@@ -275,7 +276,7 @@ def _look_for(
     existing: set[str],
     findings: VerifyFindings,
 ) -> None:
-    """Record the missing files of a snapshot; `existing` collects the files found so far."""
+    """Record the missing files of a snapshot; add the paths of existing files to `existing`."""
     for path in sorted(files_of(table, snapshot) - existing):
         if table.io.exists(path):
             existing.add(path)
@@ -395,7 +396,10 @@ def check_deletion_vectors(
     row_counts: RowCounts,
     findings: VerifyFindings,
 ) -> frozenset[str]:
-    """Check an index file of deletion vectors; return the names of the data files in it."""
+    """Check an index file of deletion vectors; return the names of its data files.
+
+    `row_counts` has the live data files of the bucket. Problems are added to `findings`.
+    """
     ranges = entry.dv_ranges or ()
     with findings.reading(entry.file_name, _CODE):
         path = dv_index_path(table, entry)

@@ -14,7 +14,8 @@ Severity = Literal["error", "warning"]
 class Finding:
     """A problem of a table that verification has found.
 
-    `code` is a short constant word, `where` the file or snapshot with the problem.
+    `code` is the kind of the problem, such as `file-size`; `where` is the file or snapshot that has
+    the problem.
     """
 
     severity: Severity
@@ -25,7 +26,7 @@ class Finding:
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The findings of one check, in the order of their discovery, each once."""
+    """The findings of one verification, in the order of their discovery, each only once."""
 
     found: dict[Finding, None] = field(default_factory=dict)
 
@@ -39,7 +40,11 @@ class VerifyFindings:
 
     @contextlib.contextmanager
     def reading(self, where: str, code: str = "unreadable") -> Iterator[None]:
-        """Record an error if the block raises FormatError or StorageError for a file at `where`."""
+        """Record an error if the block cannot read the file `where`, and suppress the exception.
+
+        Suppressed are FormatError, StorageError, UnsupportedError and FileNotFoundError; the code
+        of the latter is `missing-file` instead of `code`.
+        """
         try:
             yield
         except (FormatError, StorageError, UnsupportedError) as error:
