@@ -3,6 +3,7 @@
 Fixtures import what they start: the tests of `ingestd-paimon` run where there is no Kafka client.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -72,6 +73,20 @@ def pytest_configure_node(node: WorkerController) -> None:
         node.config.stash[ONE_BROKER] = running.enter_context(running_broker()).bootstrap
         node.config.add_cleanup(running.close)
     node.workerinput["broker"] = node.config.stash[ONE_BROKER]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collect without the garbage collector, and let it ignore the tests and modules after that.
+
+    A full collection visits every object, and ten thousand tests are some millions.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,6 +35,8 @@ def told() -> Iterator[list[CrashPoint]]:
 def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() -> None:
     places: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
+        if "reach(" not in path.read_text():
+            continue
         for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
                 (argument,) = node.args

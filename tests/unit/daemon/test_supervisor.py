@@ -237,8 +237,9 @@ def test_the_daemon_puts_signal_handlers_back() -> None:
 PROGRAM = """
 import sys, threading, time
 sys.path[:0] = [{root!r}]
+from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
-from tests.unit.daemon.test_supervisor import QUICK, Runs, Run, settings
+from tests.unit.daemon.made_runs import Runs, settings
 
 class Slow(Runs):
     def __call__(self, settings, listener):
@@ -248,7 +249,7 @@ class Slow(Runs):
         print("up", flush=True)
         return run
 
-daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+daemon = DaemonSettings("127.0.0.1:0", "1", RestartPolicy(3, 600, 0.001, 0.002))
 sys.exit(supervise(settings(), daemon, Slow([None])))
 """
 

@@ -131,12 +131,12 @@ def test_without_rows_there_is_no_file(tmp_path: Path) -> None:
 
 
 def test_whoever_gives_up_leaves_no_file(tmp_path: Path) -> None:
-    table = table_of(tmp_path, target_file_size="1 kb", **{"file-index.bloom-filter.columns": "v",
+    table = table_of(tmp_path, target_file_size="4 kb", **{"file-index.bloom-filter.columns": "v",
                      "file-index.in-manifest-threshold": "1 b"})  # fmt: skip
     writer = RollingWriter(FileTarget(table, (), 0, 1))
-    for start in range(0, 3000, 1000):
-        writer.add(rows_of(table, range(start, start + 1000)))
-    assert writer.files
+    for start in range(0, 1500, 500):
+        writer.add(rows_of(table, range(start, start + 500)))
+    assert len(writer.files) > 1
     with pytest.raises(ZeroDivisionError):
         _fail(writer)
     assert list((tmp_path / "db.db" / "t" / "bucket-0").iterdir()) == []
