@@ -1,9 +1,9 @@
 """Compute columns from other columns of a batch, with Paimon's functions or SQL expressions.
 
-Paimon's functions return null for null, and for a substring beyond the end of a string. A record is
-rejected if a string that they convert is not a timestamp, or a value does not fit its type. A text
-that is not a call of one of these functions, or that starts with `=`, is a SQL expression. A row
-for which an expression fails, for instance because of a division by zero, is rejected.
+Paimon's functions return null for null, and for a substring beyond the end of a string. If a
+function fails, for instance because a string is not a timestamp, the record is rejected. A text
+that is not a call of one of these functions, or that starts with `=`, is a SQL expression. If an
+expression fails, for instance because of a division by zero, the record is rejected, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ class ComputedColumn:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns from which the column is computed."""
+        """The columns from which the column is directly computed, without duplicates."""
         if isinstance(self.call, Expression):
             return self.call.columns
         source = source_of(self.call)
@@ -56,7 +56,7 @@ class ComputedColumn:
 
     @property
     def is_another_each_time(self) -> bool:
-        """Whether the value can differ if the same record is processed again."""
+        """Whether the value depends on the time, so that a repeated run can give another value."""
         if isinstance(self.call, Expression):
             return self.call.tells_time
         return self.call.function == "now"
@@ -66,9 +66,9 @@ class ComputedColumn:
 
 
 def parse_computed(name: str, text: str) -> ComputedColumn:
-    """Parse a computed column.
+    """Parse a computed column: `text` is a call of one of Paimon's functions or a SQL expression.
 
-    Raises ConfigError, naming column and text, if the text is invalid.
+    Raises ConfigError, with name and text, if the text is invalid.
     """
     try:
         call = _read(text.strip())
@@ -109,9 +109,10 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 
 
 def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
-    """Infer the type of a computed column; None if the types of columns do not determine it.
+    """Infer the type of a computed column, or return None if `types` do not determine it.
 
-    Raises ConfigError if the column cannot be computed from columns of these types.
+    `types` are the known types of other columns. Raises ConfigError if an expression does not
+    accept them.
     """
     if not isinstance(column.call, Expression):
         return type_of_call(column.call)
@@ -122,12 +123,12 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
 
 
 def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
-    """Compute a column from the columns of a frame; return None if its type is unknown.
+    """Compute a column from the columns of a frame, or return None if its type is unknown.
 
-    `types` are the types of the columns of the frame. A missing source column counts as null. If
-    all source columns are missing, and the function does not determine the type, the type is
-    unknown, and the column is added with later rows. Raises SchemaConflictError if the column
-    cannot be computed from columns of these types.
+    `types` are the types of the columns of the frame. A missing source column counts as null; the
+    type is unknown if it depends on missing columns only. In this case the column is added with
+    later rows. Raises SchemaConflictError if the column cannot be computed from columns of these
+    types.
     """
     try:
         if isinstance(column.call, Expression):

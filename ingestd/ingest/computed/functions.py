@@ -1,8 +1,9 @@
 """Paimon's fourteen functions for computed columns: arguments, types and evaluation.
 
-All but two take one column: `cast` returns a constant, and `now` the current time. An argument of a
-call is either unquoted text up to the next comma outside parentheses, or quoted: 'a, b' is a string
-(a quote in it is doubled), and "order no" is a column name. Whitespace around arguments is ignored.
+All functions take one column, except `cast`, which returns a constant, and `now`, which returns the
+current time. An argument of a call is either unquoted text up to the next comma outside
+parentheses, or quoted: 'a, b' is a string (a quote in it is doubled), and "order no" is a column
+name. Whitespace around arguments is ignored.
 """
 
 import re
@@ -203,7 +204,8 @@ class _Function:
 def check_call(call: Call) -> None:
     """Raise ConfigError if the function of a call does not accept its arguments.
 
-    The function must be one of `FUNCTIONS`.
+    The function must be one of `FUNCTIONS`. For `cast`, raises FormatError if the type is invalid,
+    and UnsupportedError if the constant is not valid for the type.
     """
     if call.function == "now":
         least, most = 0, 0
@@ -226,7 +228,10 @@ def source_of(call: Call) -> str | None:
 
 
 def type_of_call(call: Call) -> DataType | None:
-    """Return the result type of a function call; None if it is the type of its column."""
+    """Return the result type of a function call, or None if it is the type of its column.
+
+    Raises FormatError if the type of a `cast` is invalid.
+    """
     if call.function == "now":
         return _INSTANT
     if call.function == "cast":
@@ -260,7 +265,10 @@ def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCel
 
 
 def _refuse_type(call: Call, source: DataType) -> None:
-    """Raise SchemaConflictError if the evaluation of an empty array of this type fails."""
+    """Raise SchemaConflictError if the function of a call does not accept columns of this type.
+
+    This is found by evaluating the call on an empty array of the type.
+    """
     none: Values = pa.array([], to_arrow_type(source))
     try:
         _FUNCTIONS[call.function].evaluate(none, source, call.arguments[1:])
@@ -286,7 +294,7 @@ def _whole(text: str, least: int, what: str) -> int:
 
 
 def _no_arguments(arguments: tuple[str, ...]) -> None:
-    """Check nothing: the function takes only a column, and the number of arguments was checked."""
+    """Check nothing, because the function takes no arguments after the column."""
 
 
 def _check_precision(arguments: tuple[str, ...]) -> None:

@@ -2,8 +2,9 @@
 
 Names and types are the same as in Paimon's ingestion; `key` is an addition. `op_ts` is the time of
 the change in its database. `source_position` is the position of the change in the log of the
-database as a comparable number, or null if unknown. `headers` are all headers of the record, and
-`headers.NAME` is the last header of this name as text, in a column NAME.
+database as a comparable number, or null if unknown. `headers` are the headers of the record, with
+the last value of each name, and `headers.NAME` is the last header of this name as text, in a column
+NAME.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +46,7 @@ _CONSTANT = frozenset({"topic", "partition", "database_name", "schema_name", "ta
 
 
 def check_metadata(names: tuple[str, ...]) -> None:
-    """Raise ConfigError if a metadata column is unknown, not supported, or repeated."""
+    """Raise ConfigError if a metadata column is unknown, or two have the same column name."""
     for name in names:
         if name not in METADATA_TYPES and (name == _HEADER or not name.startswith(_HEADER)):
             raise ConfigError(
@@ -61,17 +62,20 @@ def check_metadata(names: tuple[str, ...]) -> None:
 
 
 def metadata_type(name: str) -> DataType:
-    """Return the Paimon type of a metadata column, by its name."""
+    """Return the Paimon type of the metadata column `name`, such as `op_ts` or `headers.NAME`.
+
+    Raises KeyError for an unknown name.
+    """
     return _TEXT if name.startswith(_HEADER) else METADATA_TYPES[name]
 
 
 def metadata_column_name(name: str) -> str:
-    """Return the name of the table's column for a metadata column, without the prefix."""
+    """Return the name of the table's column for a metadata column, without the table's prefix."""
     return name.removeprefix(_HEADER)
 
 
 def needs_headers(names: Iterable[str]) -> bool:
-    """Return whether metadata columns need the headers or the timestamp types of records."""
+    """Return whether any of the metadata columns needs headers or timestamp types of records."""
     return any(name == "timestamp_type" or name.partition(".")[0] == "headers" for name in names)
 
 
@@ -84,10 +88,11 @@ def metadata_column(
     *,
     framing: Framing = _CONFLUENT,
 ) -> Values:
-    """Return a metadata column, given the record offset of each row; shape (n,).
+    """Return the values of a metadata column for rows with these record offsets; shape (n,).
 
-    `framing` is how schema ids precede messages. Raises UnsupportedError for `op_ts` if messages of
-    the data format do not contain it.
+    The chunk must contain the records. All names are supported except `source_position`, which is
+    a property of the rows. `framing` is how schema ids precede messages. Raises UnsupportedError
+    for `op_ts` if messages of the data format do not contain it.
     """
     arrow_type = to_arrow_type(metadata_type(name))
     if name in _CONSTANT:

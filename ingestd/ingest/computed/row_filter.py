@@ -1,8 +1,8 @@
 """The row filter of a table, `where`: a SQL expression that is true for the rows to keep.
 
-A row passes if the expression is true. It does not pass if the expression is false or NULL, as in
-SQL. In a table with a primary key, a change to a row that does not pass is a deletion of its key;
-`filter_refusal` names the merge options that do not delete a row for that.
+A row passes if the expression is true, and fails if it is false or NULL, as in SQL. In a table with
+a primary key, a new version of a row that fails deletes the row; `filter_refusal` checks whether
+the merge options of the table allow this.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class RowFilter:
         return self.expression.columns
 
     def check(self, types: Mapping[str, DataType]) -> None:
-        """Raise ConfigError if the condition is not a condition on columns of these types.
+        """Raise ConfigError if the condition does not accept these types, or is not BOOLEAN.
 
         Columns that `types` lacks can have any type.
         """
@@ -51,9 +51,9 @@ class RowFilter:
             raise ConfigError(self._other_type(data_type))
 
     def run(self, types: Mapping[str, DataType], frame: Frame) -> Outcome:
-        """Evaluate the condition for the rows of a frame; a missing column is NULL.
+        """Evaluate the condition for the rows of a frame, as BOOLEAN; a missing column is NULL.
 
-        Raises SchemaConflictError if the columns have other types than it requires.
+        Raises SchemaConflictError if the condition does not accept these types, or is not BOOLEAN.
         """
         try:
             outcome = run_expression(self.expression, types, frame)
@@ -74,9 +74,9 @@ class RowFilter:
 
 
 def parse_filter(text: str) -> RowFilter:
-    """Parse a condition.
+    """Parse the condition of a row filter.
 
-    Raises ConfigError if it is invalid, is not a condition, or depends on the current time.
+    Raises ConfigError if it is invalid, is not BOOLEAN, or depends on the current time.
     """
     try:
         row_filter = RowFilter(read_expression(text.strip()))
@@ -92,7 +92,7 @@ def parse_filter(text: str) -> RowFilter:
 
 
 def filter_refusal(schema: TableSchema) -> str | None:
-    """Return why a table cannot have a row filter, and what to change; None if it can."""
+    """Return why a table cannot have a row filter, and what to change, or None if it can."""
     if not schema.primary_keys:
         return None
     rules = merge_rules(schema)

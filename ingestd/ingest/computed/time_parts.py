@@ -68,8 +68,8 @@ def points_in_time(values: Values, source: DataType, precision: str = "0") -> Va
     """Convert values to Arrow timestamps without a time zone.
 
     Numbers are in seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9)
-    since the epoch. Raises ArrowInvalid if a string is not a timestamp, and UnsupportedError if the
-    type is not an integer, string, date or timestamp.
+    since the epoch; `precision` has no effect on other types. Raises UnsupportedError if a string
+    is not a timestamp, or if the type is not an integer, string, date or timestamp.
     """
     if source.root in INTEGER_ROOTS:
         return values.cast(pa.int64()).cast(_UNITS[precision])
@@ -95,7 +95,10 @@ def _from_texts(values: Values) -> Values:
 
 
 def part_of(name: str, points: Values) -> Values:
-    """Return the calendar field `name`, such as the year, of timestamps as INT (see `PARTS`)."""
+    """Return a calendar field of timestamps as INT.
+
+    `name` is the name of an Arrow function, such as `year` or `iso_week`.
+    """
     parts: Values = pc.call_function(name, [points])
     return parts.cast(pa.int32())
 
@@ -111,8 +114,8 @@ def check_pattern(pattern: str) -> None:
 def format_times(points: Values, pattern: str) -> Values:
     """Format timestamps by a Java pattern, such as `yyyy-MM-dd HH:mm:ss.SSS`.
 
-    Timestamps that the pattern does not distinguish (for a pattern of a date, those of the same
-    day) are formatted once. Raises ConfigError if the pattern is not supported.
+    Timestamps that have the same text, such as those of the same day for a pattern without a time,
+    are formatted once. Raises ConfigError if the pattern is not supported.
     """
     seconds = _grain(pattern)
     if seconds is None:
@@ -127,7 +130,7 @@ def format_times(points: Values, pattern: str) -> Values:
 
 
 def _grain(pattern: str) -> int | None:
-    """Return the smallest unit in a pattern in seconds, or None for fractions of a second."""
+    """Return the smallest unit of a pattern in seconds, at most a day; None for fractions."""
     letters = {token[1] for token in _TOKEN.finditer(pattern) if token[1]}
     return next((seconds for seconds, names in _GRAINS if letters & names), 86_400)
 

@@ -1,4 +1,4 @@
-"""Bind the nodes of an expression to column types, which determines result types and kernels.
+"""Bind the nodes of an expression to column types, to determine result types and kernels.
 
 Binding reports errors with their position: unknown functions, wrong numbers of arguments, and
 incompatible types. Before all column types are known, `check` finds the errors that do not depend
@@ -84,7 +84,7 @@ class Bound:
 
 
 def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
-    """Bind a node to columns of these types; an unknown column is NULL.
+    """Bind a node to columns of these types; a column that `types` lacks is NULL.
 
     Raises ConfigError, with the position, for an unknown function, a wrong number of arguments, or
     incompatible types.
@@ -98,8 +98,8 @@ def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
 def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
     """Check a node while some column types are unknown; return its type.
 
-    The type is None if it is unknown or the node is an untyped NULL. Raises ConfigError like
-    `bind`.
+    A column that `types` lacks can have any type. The result is None if the type is unknown or the
+    node is an untyped NULL. Raises ConfigError like `bind`.
     """
     bound = _Binder(types, all_known=False).bind(node)
     return None if bound is None else bound.type
@@ -264,6 +264,6 @@ def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
 
 
 def _folded(bound: Bound) -> Bound:
-    """Evaluate a constant expression once, and return it bound to the resulting value."""
+    """Evaluate a constant expression once, and return an expression with this value."""
     value: Values = bound.run(Frame({}, 1)).values[0]
     return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

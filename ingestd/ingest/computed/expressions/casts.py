@@ -1,8 +1,8 @@
 """CAST and TRY_CAST: convert values to another type, and mark values that the type cannot hold.
 
-Unlike in Paimon's casts, no value wraps around or silently becomes null: a string that is not a
-number, or a number that is too large, fails. Casts to a smaller scale round half up; casts of
-decimals to integers truncate towards zero.
+Unlike in Paimon's casts, no value wraps around or silently becomes null: the cast of a string that
+is not a number, or of a number that is too large, fails. Casts of decimals to a smaller scale round
+half up; casts of decimals and floating-point numbers to integers truncate towards zero.
 """
 
 import re
@@ -56,7 +56,8 @@ _HALF_UP: Values = "half_towards_infinity"
 def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
     """Return the kernel of a cast, or None if the types differ at most in nullability.
 
-    Raises ConfigError if the cast is not supported.
+    The kernel marks values that the target type cannot hold as failed. Raises ConfigError if the
+    cast is not supported.
     """
     if source.as_nullable() == target.as_nullable():
         return None
@@ -98,9 +99,9 @@ def is_zero(values: Values) -> Values:
 
 
 def _day(values: Values) -> Values:
-    """Return the day of each timestamp.
+    """Return the day of each timestamp as a date.
 
-    This differs from Paimon's cast, which is one day late for timestamps before 1970.
+    This differs from Paimon's cast, which is one day late before 1970, except at midnight.
     """
     plain = values.cast(pa.timestamp(values.type.unit))
     return pc.floor_temporal(plain, unit="day").cast(pa.date32())

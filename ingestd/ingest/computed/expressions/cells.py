@@ -1,8 +1,8 @@
 """The values of an expression for the rows of a batch, and the rows for which it failed.
 
-A row for which an expression fails, for instance because of a division by zero, is null and marked
-as failed. A function that does not use the value, such as a CASE that takes another branch, removes
-the mark. Rows that are marked in the final result are handled by the error policy.
+If an expression fails for a row, for instance because of a division by zero, the value is null and
+marked as failed. A function that does not use the value, such as a CASE that takes another branch,
+removes the mark. Rows that are marked in the final result are handled by the error policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,10 @@ PlainKernel = Callable[..., Values]
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """Return the union of masks (n,); None counts as all false, and is returned for all None."""
+    """Return the union of masks (n,); None stands for a mask without rows.
+
+    Returns None if all masks are None.
+    """
     marks = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(marks) if marks else None
 
@@ -82,7 +85,10 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 def attempted(
     kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
 ) -> ExpressionCells:
-    """Run a kernel on columns, and mark the rows for which it raises as failed."""
+    """Run a kernel on arrays, and mark the rows for which it raises one of `BAD_VALUES` as failed.
+
+    Their values are null. `arrow_type` is the type of the result.
+    """
     size = len(arrays[0])
     kind: Values = arrow_type
     try:

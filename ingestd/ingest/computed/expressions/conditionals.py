@@ -113,7 +113,7 @@ def _extreme(name: str, *, largest: bool) -> Function:
 
 
 def _of_all(data_type: DataType, *, largest: bool) -> Kernel:
-    """Return a kernel for the largest or smallest argument of each row, ignoring NULL."""
+    """Return a kernel for the largest or smallest argument of each row; NULL is ignored."""
 
     def of_all(*values: Values) -> Values:
         best: Values = values[0]

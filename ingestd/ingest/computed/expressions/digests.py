@@ -1,4 +1,4 @@
-"""Functions of the bytes of values: `hex`, and the hashes `md5`, `sha2` and `hmac`.
+"""Functions on the bytes of values: `hex`, and the hashes `md5`, `sha2` and `hmac`.
 
 Hashes are lower-case hexadecimal text.
 
@@ -81,7 +81,7 @@ def _hashed(values: Values, size: int, hex_of: HexDigests) -> Values:
 
 
 def _in_python(digests_of: Digests) -> HexDigests:
-    """Return a function that hashes value by value."""
+    """Return a function that computes digests in Python, value by value."""
 
     def hex_of(values: Values) -> Bytes:
         _, bounds, data = values.buffers()
@@ -150,9 +150,10 @@ def _hmac(arguments: Sequence[Argument]) -> Plan:
 
 
 def _key(reference: str) -> bytes:
-    """Return the key that a reference names.
+    """Return the key of `hmac`, looked up by a reference.
 
-    Raises ConfigError for text that is not a reference, and SecretLookupError without the key.
+    Raises ConfigError if the text is not a reference, and SecretLookupError if the key cannot be
+    looked up or is empty.
     """
     kind, _, name = reference.partition(":")
     if kind not in ("env", "file") or not name or (kind == "file" and not name.startswith("/")):

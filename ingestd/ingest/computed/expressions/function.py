@@ -26,9 +26,10 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What is known of a function's argument before evaluation.
+    """The properties of a function's argument that are known before evaluation.
 
-    `type` is None for an untyped NULL. `constant` is the value if `is_constant`.
+    `type` is None for an untyped NULL, or if the type is unknown. `constant` is the value if
+    `is_constant`.
     """
 
     type: DataType | None
@@ -65,7 +66,7 @@ class Function:
 
 
 def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
-    """Build the ConfigError for argument types that a function does not accept."""
+    """Return the ConfigError for argument types that the function `what` does not accept."""
     names = ", ".join(
         "NULL" if argument.type is None else str(argument.type) for argument in arguments
     )
@@ -73,22 +74,28 @@ def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
-    """Raise ConfigError unless each argument is NULL or has one of these type roots."""
+    """Raise ConfigError unless each argument of the function `what` has one of these type roots.
+
+    An argument without a type, such as NULL, is accepted.
+    """
     if any(argument.type is not None and argument.type.root not in roots for argument in arguments):
         raise refuse_types(what, arguments)
 
 
 def constant_text(what: str, argument: Argument) -> str:
-    """Return the value of a constant string. Raises ConfigError for any other argument."""
+    """Return the value of a constant string. Raises ConfigError for any other argument.
+
+    `what` describes the argument in the error message.
+    """
     if not argument.is_constant or not isinstance(argument.constant, str):
         raise ConfigError(f"{what} must be a constant text")
     return argument.constant
 
 
 def constant_number(what: str, argument: Argument, least: int, most: int) -> int:
-    """Return a constant integer from `least` to `most`.
+    """Return the value of a constant integer from `least` to `most`, both included.
 
-    Raises ConfigError for any other argument.
+    Raises ConfigError for any other argument; `what` describes the argument in its message.
     """
     number = argument.constant
     plain = isinstance(number, int) and not isinstance(number, bool)

@@ -1,4 +1,4 @@
-"""`json_value`: the scalar at a path of a JSON text, as in SQL."""
+"""The function `json_value`: the scalar at a path of a JSON text, as in SQL."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,10 @@ Path = tuple[str | int, ...]
 
 
 def _parse_path(text: str) -> Path:
-    """Return the names and indices of a path such as `$.lines[0]."unit price"`."""
+    """Return the names and indices of a path such as `$.lines[0]."unit price"`.
+
+    Raises ConfigError if the path is invalid.
+    """
     steps: list[str | int] = []
     at = 1
     while at < len(text) and (match := _STEP.match(text, at)) is not None:
@@ -54,7 +57,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def scalar_at(text: bytes, path: Path) -> str | None:
-    """Return the scalar at a path of a JSON text.
+    """Return the scalar at a path of a JSON text, as text.
 
     Numbers keep their digits. Returns None for null, an object, an array, a path that does not
     exist, and a text that is not JSON.

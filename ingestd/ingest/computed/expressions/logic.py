@@ -1,4 +1,4 @@
-"""Comparisons, AND, OR and NOT, with SQL's three-valued logic.
+"""Comparisons, pattern matching, AND, OR and NOT, with SQL's three-valued logic.
 
 If the left side of AND or OR decides the result of a row, a failure of the right side is ignored.
 """
@@ -46,7 +46,8 @@ _SHOWN = 80
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
     """Return the common type to which arguments are cast for a comparison; STRING if all are NULL.
 
-    Raises ConfigError if the types are incompatible or have no comparison.
+    Raises ConfigError, with the function `what`, if the types are incompatible or values of the
+    common type cannot be compared.
     """
     data_type = common_type(what, arguments)
     if data_type is not None and data_type.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
@@ -63,7 +64,7 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Return whether the values of each row are equal; NULL equals NULL."""
+    """Return, for each row, whether both values are equal, where NULL equals NULL; never null."""
     equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
@@ -73,7 +74,10 @@ def _distinct(left: Values, right: Values) -> Values:
 
 
 def _deciding(sign: str, kernel: PlainKernel, *, by: bool) -> Function:
-    """Define AND, which a false left side decides, or OR, which a true left side decides."""
+    """Return the function AND (`by` is False) or OR (`by` is True), computed by `kernel`.
+
+    A left side equal to `by` decides the result of a row.
+    """
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(sign.upper(), arguments, _TRUE_OR_FALSE)
@@ -107,7 +111,10 @@ def _in(arguments: Sequence[Argument]) -> Plan:
 
 
 def _among(items: Sequence[Argument]) -> Kernel:
-    """Return the kernel of IN: true if an item equals the value, NULL if that is unknown."""
+    """Return the kernel of IN, which is true if an item equals the value, and else false or NULL.
+
+    It is NULL if the value is NULL, or if no item equals the value and an item is NULL.
+    """
 
     def of_constants(values: Values, *given: Values) -> Values:
         listed: Values = fold_zeros(pa.concat_arrays([value.slice(0, 1) for value in given]))
@@ -150,7 +157,10 @@ def _unknown(texts: Values, *_: Values) -> Values:
 
 
 def _backslashed(pattern: str, escape: str) -> str:
-    """Rewrite a LIKE pattern to use a backslash as its escape character."""
+    """Rewrite a LIKE pattern with the escape character `escape` to use a backslash instead.
+
+    Raises ConfigError if the escape character or its use is invalid.
+    """
     if len(escape) != 1:
         raise ConfigError("ESCAPE takes one character")
     like_pattern, signs = "", iter(pattern)
@@ -177,7 +187,10 @@ def _matches(arguments: Sequence[Argument]) -> Plan:
 
 
 def check_pattern(pattern: str, kernel: PlainKernel) -> None:
-    """Raise ConfigError if Arrow cannot parse the regular expression, or it is too large."""
+    """Raise ConfigError if Arrow cannot parse a regular expression, or it is too large.
+
+    `kernel` applies the expression to strings.
+    """
     try:
         kernel(pa.array([""], pa.string()))
     except pa.ArrowInvalid as error:
@@ -226,7 +239,8 @@ def _as_decimal(data_type: DataType) -> DataType:
 def exact_type(argument: Argument) -> DataType:
     """Return the DECIMAL type of an integer or DECIMAL argument.
 
-    The type of a constant integer has only as many digits as the constant.
+    The type of a constant integer has only as many digits as the constant. Raises ValueError for an
+    untyped NULL.
     """
     if argument.is_constant and isinstance(argument.constant, int):
         digits = max(1, len(str(abs(argument.constant))))
@@ -258,7 +272,7 @@ def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _texts_last(arguments: Iterable[Argument]) -> list[Argument]:
-    """Sort constant strings last, so that the type to which they are cast is known."""
+    """Return the arguments with constant strings last: the other types determine their cast."""
     return sorted(
         arguments, key=lambda argument: argument.is_constant and isinstance(argument.constant, str)
     )

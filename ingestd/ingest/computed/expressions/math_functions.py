@@ -48,10 +48,11 @@ ResultType = Callable[[DataType, DataType], DataType]
 
 
 def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """Return the type in which to calculate, for decimals without precision and scale.
+    """Return the type in which to calculate; a DECIMAL has neither precision nor scale.
 
     This is DOUBLE if any argument is FLOAT or DOUBLE, else DECIMAL if any argument is DECIMAL, else
-    the widest integer type, or None if all arguments are NULL.
+    the widest integer type, or None if all arguments are NULL. Raises ConfigError if an argument is
+    not a number.
     """
     require(what, arguments, NUMBER_ROOTS)
     roots = {argument.type.root for argument in arguments if argument.type is not None}
@@ -66,7 +67,10 @@ def _number_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _nothing(data_type: DataType | None, count: int) -> Plan:
-    """Plan a calculation with a constant NULL: the result is NULL, with a type if it is known."""
+    """Plan a calculation with `count` arguments of which at least one is an untyped NULL.
+
+    The result is NULL, of type `data_type` unless that is None.
+    """
     if data_type is None:
         return Plan(None, (), None)
     arrow_type: Values = to_arrow_type(data_type)
@@ -83,7 +87,10 @@ def _has_null(arguments: Sequence[Argument]) -> bool:
 
 
 def _decimal(whole: int, scale: int) -> DataType:
-    """Return the DECIMAL type with this scale and `whole` whole digits, or as many as fit."""
+    """Return the DECIMAL type with this scale and `whole` whole digits, or as many as fit.
+
+    Raises ConfigError if the scale exceeds the maximum precision.
+    """
     if scale > MAX_DIGITS:
         raise ConfigError(
             f"{scale} fractional digits are more than {MAX_DIGITS}; CAST one value to fewer"
@@ -138,7 +145,8 @@ def _wide(values: Values, more: int = 0) -> Values:
 def _ratio(first: DataType, second: DataType) -> Plan:
     """Plan a division of decimals.
 
-    The quotient is truncated one digit after those of the result, which suffices to round half up.
+    The quotient is computed with at least one digit more than the result, and truncated there,
+    which suffices to round half up. Raises ConfigError if too many digits are needed.
     """
     scale = max(_LEAST_SCALE, (first.scale or 0) + (second.precision or 0) + 1)
     whole = _whole(first) + (second.scale or 0)
@@ -189,9 +197,9 @@ def _divide(arguments: Sequence[Argument]) -> Plan:
 
 
 def _whole_division(name: str, *, rest: bool) -> Planner:
-    """Return the planner of a quotient truncated towards zero, or of a remainder (`rest`).
+    """Return the planner of a quotient truncated towards zero, or, if `rest`, of a remainder.
 
-    A remainder has the sign of the dividend.
+    A remainder has the sign of the dividend. `name` is the function in error messages.
     """
 
     def plan(arguments: Sequence[Argument]) -> Plan:
@@ -268,7 +276,8 @@ def _rounding(
 ) -> tuple[DataType, tuple[DataType, ...], Kernel]:
     """Return the result type, argument types and kernel of a function that rounds numbers.
 
-    `digits` is the number of fractional digits of the result.
+    `digits` is the maximum number of fractional digits of the result. Integers are returned
+    unchanged.
     """
     if data_type.root in INTEGER_ROOTS:
         return data_type, takes, strict(lambda values, *_: values, to_arrow_type(data_type))

@@ -30,7 +30,7 @@ class ColumnNode:
 
 @dataclass(frozen=True, slots=True)
 class ConstantNode:
-    """A constant. None is NULL; a Decimal was written without an exponent, a float with one."""
+    """A constant. None is NULL; a Decimal was written without an exponent, a float with it."""
 
     value: Constant
     at: int

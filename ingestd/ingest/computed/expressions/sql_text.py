@@ -1,4 +1,4 @@
-"""Parse SQL expressions into nodes; the only module that uses the SQL parser.
+"""Parse SQL expressions into nodes; no other module uses the SQL parser.
 
 The parser provides only the grammar. It has no function definitions, so each call keeps its name
 and arguments, and no dialect is translated into another.
@@ -252,7 +252,10 @@ _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
 
 
 def type_of_words(word: str, sizes: Sequence[int]) -> DataType:
-    """Return the type with this SQL name and these parameters. Raises ValueError if unknown."""
+    """Return the type with this SQL name and these parameters.
+
+    Raises ValueError if the name is unknown, or does not allow the parameters.
+    """
     word = word.upper()
     if word in _PLAIN and not sizes:
         return DataType(_PLAIN[word])

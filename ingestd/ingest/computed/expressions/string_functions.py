@@ -1,4 +1,4 @@
-"""Functions on strings.
+"""Functions on strings in SQL expressions.
 
 As in SQL, positions start at 1, and negative positions count from the end.
 """
@@ -98,7 +98,10 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
 
 def _from_end(texts: Values, start: int, count: int | None) -> Values:
-    """Return up to `count` characters (None: all), starting `-start` characters before the end."""
+    """Return up to `count` characters (None: all) of strings, from position `start` on.
+
+    `start` is negative and counts from the end: -1 is the last character.
+    """
     if count is None or count >= -start:
         return pc.utf8_slice_codeunits(texts, start, None)
     ending = start + count
@@ -122,7 +125,7 @@ def _ends(name: str, *, left: bool) -> Function:
 
 
 def _pad(name: str, kernel: PlainKernel) -> Function:
-    """Define a function that pads or truncates strings to a number of characters."""
+    """Return a function that pads or truncates strings to a number of characters."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         _joined_types(name, arguments[:1])
@@ -201,11 +204,11 @@ def _mask(arguments: Sequence[Argument]) -> Plan:
 
 
 def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
-    """Check that replacements enlarge no string beyond the larger of 16 times its size and 4 KiB.
+    """Raise UnsupportedError if replacements would make strings too large.
 
-    The strings may have 2 GiB in total: Arrow would create an invalid array beyond that. `count`
-    returns the number of replacements in each string. Raises UnsupportedError if a limit is
-    exceeded.
+    A string may grow to 16 times its size or 4 KiB, whichever is larger, and all strings together
+    to 2 GiB: Arrow would create an invalid array beyond that. `count` returns the number of
+    replacements in each string, and `new` is the replacement.
     """
     sizes = _numbers(pc.binary_length(texts))
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)

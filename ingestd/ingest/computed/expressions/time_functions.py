@@ -1,4 +1,4 @@
-"""Functions on dates and times; TIMESTAMP_LTZ values are interpreted in UTC."""
+"""Functions on dates and times in SQL expressions; TIMESTAMP_LTZ values are interpreted in UTC."""
 
 from collections.abc import Mapping, Sequence
 
@@ -101,7 +101,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Plan:
 
 
 def _shifted(name: str, sign: int) -> Function:
-    """Define a function that adds (`sign` 1) or subtracts (-1) a number of days."""
+    """Return a function that adds (`sign` 1) or subtracts (-1) a number of days."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         _time_of(name, arguments[0])
@@ -117,7 +117,7 @@ def _shifted(name: str, sign: int) -> Function:
 
 
 def _datediff(arguments: Sequence[Argument]) -> Plan:
-    """Plan the number of days from the second date to the first date."""
+    """Plan DATEDIFF: the number of days from the second date to the first date."""
     for argument in arguments:
         _time_of("datediff", argument)
 
@@ -145,7 +145,7 @@ def _from_epoch(name: str) -> Function:
 
 
 def _unix_timestamp(arguments: Sequence[Argument]) -> Plan:
-    """Plan the whole seconds since the epoch, rounded down."""
+    """Plan UNIX_TIMESTAMP: the whole seconds since the epoch, rounded down."""
     require("unix_timestamp", arguments, TIMESTAMP_ROOTS)
     data_type = arguments[0].type
     if data_type is None:
