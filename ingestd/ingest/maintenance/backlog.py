@@ -1,7 +1,7 @@
 """Detect a backlog of the stream, so that maintenance can wait for its end.
 
-No requests are sent to brokers: if a batch reached its limits, it has left records for the next
-batch.
+No requests are sent to brokers: a batch that reached its limits has probably left records for the
+next batch.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,10 @@ _PAUSE_SECONDS = 5.0
 
 
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
-    """Return whether a batch was limited by `max-offsets-per-trigger`, so that records remain.
+    """Return whether a batch reached `max-offsets-per-trigger`, so that records may remain.
 
-    `limits` maps sources to the maximum number of offsets in a batch.
+    `limits` maps sources to the maximum number of offsets in a batch. The result is true if any
+    source has reached its limit.
     """
     taken = dict.fromkeys(limits, 0)
     for range_ in offsets.ranges():
@@ -29,9 +30,9 @@ def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
 class Backlog:
     """The backlog state of a stream, derived from its batches.
 
-    There is a backlog after a batch that reached its limits, and between the opening of the tables
-    and the end of the first batch. It ends when no batch starts for some seconds, or when the run
-    fails. Times are seconds of a monotonic clock.
+    A backlog exists after a batch that reached its limits, and between the opening of the tables
+    and the end of the first batch. It ends when no batch starts for 5 seconds (30 seconds after the
+    opening), or when the run fails. Times are seconds of a monotonic clock.
     """
 
     _lagging: bool = False
@@ -39,7 +40,7 @@ class Backlog:
     _until: float = 0.0
 
     def opened(self, now: float) -> None:
-        """Record that the tables were opened: a backlog is assumed until the first batch ends."""
+        """Record that the tables were opened: a backlog is assumed, at first for 30 seconds."""
         self._lagging, self._in_batch, self._until = True, False, now + _START_SECONDS
 
     def began(self) -> None:

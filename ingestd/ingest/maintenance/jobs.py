@@ -28,8 +28,8 @@ class CompactionDone:
     `buckets` is the number of committed buckets; files, bytes and changelog rows are counted only
     for these. `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot.
     `lost` is the number of buckets that conflicted with other writers, and `left` the number of
-    buckets that remain for the next compaction. `iceberg_failed`: the table's Iceberg metadata
-    could not be written.
+    buckets that remain for the next compaction. `iceberg_failed` is whether writing the Iceberg
+    metadata of the table has failed.
     """
 
     job: Job
@@ -50,7 +50,13 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The result of an expiry job: counts of what was expired, deleted, created or marked."""
+    """The result of an expiry job.
+
+    `snapshots`, `changelogs`, `partitions` and `tags` are the numbers of those that were deleted,
+    and `files` is the number of files deleted with snapshots and changelogs. `tags_created` is the
+    number of new tags, and `partitions_done` that of partitions that were marked as done.
+    `iceberg_failed` is as in `CompactionDone`.
+    """
 
     job: Job
     seconds: float
@@ -66,7 +72,10 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """The result of a failed job, which has not changed the table."""
+    """The result of a failed job: the class of the error, and its message.
+
+    Steps of the job before the failure may have changed the table.
+    """
 
     job: Job
     error: str
@@ -83,7 +92,7 @@ def do_job(
 
     `clock` returns seconds since the epoch. If it is None, expiry uses the clock of the object
     store, because the clock of this machine may be wrong. Before a compaction, rows in postponed
-    buckets are moved to real buckets. An IngestdError is returned as NotDone.
+    buckets are moved to real buckets. Returns a `NotDone` if an IngestdError is raised.
     """
     now_ms = int((clock or time.time)() * 1000)
     try:

@@ -1,4 +1,4 @@
-"""Schedule compactions and expiries of tables; no I/O, the caller must hold a lock.
+"""Schedule compactions and expiries of tables, without I/O; the caller must hold a lock.
 
 Tables that exceed their stop trigger come first, then the tables that have waited longest. If no
 other job is due, tables that have not been examined since the start are compacted, to do work that
@@ -60,7 +60,10 @@ class MaintenanceScheduler:
         self._over: set[str] = set()
 
     def opened(self, name: str, schema: TableSchema, now: float) -> None:
-        """Add an existing table, for which an earlier run may have left work."""
+        """Add an existing table, for which an earlier run may have left work.
+
+        A table with invalid options is left out, and a warning is logged.
+        """
         try:
             rules = rules_of(schema)
         except IngestdError as error:
@@ -71,7 +74,7 @@ class MaintenanceScheduler:
         self._work.setdefault(name, work)
 
     def committed(self, name: str, growth: TableGrowth, now: float) -> None:
-        """Record that the driver has committed to a table."""
+        """Record that the driver has committed to a table, and add the table if it is new."""
         if name not in self._work:
             self.opened(name, growth.schema, now)
         work = self._work.get(name)
@@ -121,7 +124,7 @@ class MaintenanceScheduler:
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> tuple[int | None, int | None]:
-        """Return a table's number of level-0 files, and the most sorted runs in one of its buckets.
+        """Return a table's number of level-0 files, and the most sorted runs that a bucket has.
 
         Both are None if unknown.
         """
@@ -129,7 +132,11 @@ class MaintenanceScheduler:
         return (None, None) if work is None else (work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
-        """Return the tables with more sorted runs than their stop trigger: ingestion must wait."""
+        """Return the tables for which ingestion must wait.
+
+        They have a bucket with more sorted runs than the stop trigger. Returns no tables if this
+        process runs no compactions.
+        """
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:
@@ -143,11 +150,11 @@ class MaintenanceScheduler:
         ]
 
     def sorted_run_counts(self) -> Mapping[str, tuple[int | None, int | None]]:
-        """Return the result of `sorted_runs` for every table."""
+        """Return the result of `sorted_runs` for every table, by name."""
         return {name: (work.level_0, work.runs) for name, work in self._work.items()}
 
     def _refuse(self, name: str, error: IngestdError) -> None:
-        """Exclude a table with invalid options from maintenance, and log a warning."""
+        """Remove a table with invalid options from maintenance, and log a warning."""
         context = {"table": name, "message": error.message}
         _LOG.warning("maintenance_refused", extra={"ctx": context})
         self._work.pop(name, None)

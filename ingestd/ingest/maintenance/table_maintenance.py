@@ -26,7 +26,10 @@ _REST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """The facts about a commit that maintenance needs; `files` counts new files by bucket."""
+    """What maintenance needs to know about a commit.
+
+    `schema` is the schema of the table, and `files` counts the new files by bucket.
+    """
 
     schema: TableSchema
     snapshot_id: int
@@ -38,9 +41,9 @@ class WorkRules:
     """The conditions under which a table needs a compaction, derived from its options.
 
     A compaction is due when a bucket has `runs` sorted runs, or `new_files` new files since the
-    last compaction. Writers should wait if a bucket has more than `stop_runs` runs (None: no
-    limit). A full compaction is due every `commits_per_full` commits (None: never). If
-    `write_only`, another process does all maintenance, including expiry.
+    last compaction (None: files are not counted). Writers should wait if a bucket has more than
+    `stop_runs` runs (None: no limit). A full compaction is due every `commits_per_full` commits
+    (None: never). If `write_only`, another process does all maintenance, including expiry.
     """
 
     runs: int
@@ -129,7 +132,7 @@ class TableWork:
         return stop is not None and self.runs is not None and self.runs > stop
 
     def is_due(self, now: float) -> bool:
-        """Return whether a compaction is due and not delayed after a failure."""
+        """Return whether a compaction is due, and not delayed by an earlier failure."""
         asked = self.due_since is not None or (not self.examined and self.first_due_at <= now)
         return asked and self.not_before <= now
 
@@ -146,17 +149,16 @@ class TableWork:
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
 
-        A compaction waits for at most a minute, and not at all if a bucket is close to the stop
-        trigger.
+        That is the case once it has been due for a minute, or if `nears_stop`.
         """
         since = self.first_due_at if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Return whether the table was compacted seconds ago, and no option counts its new files.
+        """Return whether the table was compacted in the last two seconds.
 
         Small commits arrive quickly, so one compaction after a pause handles the buckets of several
-        commits.
+        commits. Returns False if new files trigger the compactions of the table.
         """
         return self.rules.new_files is None and now < self._rested_at
 
@@ -171,7 +173,10 @@ class TableWork:
         self._idle = 0
 
     def committed(self, growth: TableGrowth, now: float) -> None:
-        """Record a commit of the driver. The cost is proportional to the buckets of the commit."""
+        """Record a commit of the driver. The cost is proportional to the buckets of the commit.
+
+        Raises the errors of `rules_of` if the schema has changed.
+        """
         if growth.schema is not self.schema:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
@@ -205,7 +210,10 @@ class TableWork:
         self.due_since = now if how.left or crowded or self._asks(self._new) else None
 
     def failed(self, now: float) -> None:
-        """Record a failed compaction. The delay before the retry doubles with each failure."""
+        """Record a failed compaction.
+
+        The delay before the retry doubles with each failure, from one second to five minutes.
+        """
         self.running = False
         wait = min(_RETRY_SECONDS * 2.0 ** min(self._failures, 30), _MOST_RETRY_SECONDS)
         self._failures += 1
@@ -213,9 +221,10 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Record an expiry.
+        """Record an expiry, and set the time of the next.
 
-        While the table has no commits, the interval doubles, to at most an hour.
+        The time is `interval` seconds away. While the table has no commits, it doubles with each
+        expiry, to at most an hour.
         """
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)
@@ -229,7 +238,7 @@ class TableWork:
             self.level_0 = 0
 
     def _remember(self, growth: TableGrowth) -> None:
-        """Store a commit. If there are too many, the two oldest commits are merged."""
+        """Store a commit. If too many are stored, the two oldest commits are merged."""
         self._new.update(growth.files)
         self._commits.append((growth.snapshot_id, growth.files))
         if len(self._commits) > _MOST_COMMITS:

@@ -20,8 +20,8 @@ _MEANING = {
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
     """Report records that tables lack and logs no longer have, as findings.
 
-    `table` None includes all tables. A loss to which the source's policy does not apply, such as a
-    changed routing, is a warning.
+    `table` None includes all tables, and `dead_letters` is the dead-letter table. A loss to which
+    the source's policy does not apply, such as a changed routing, is a warning, any other an error.
     """
     named = named_losses(losses, dead_letters)
     selected = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
@@ -37,7 +37,10 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
-    """Report missing tables, and tables in which another writer replaced rows, as findings."""
+    """Report missing tables, and tables in which another writer replaced rows, as findings.
+
+    `table` None includes all tables.
+    """
     findings = [
         Finding(
             "error",
@@ -81,7 +84,11 @@ def recount_findings(recount: Recount) -> list[Finding]:
 def log_rows(
     opened: OpenTables, logs: Logs, compared: LogComparison, covered: Vector
 ) -> list[dict[str, object]]:
-    """Return a report row for each covered log: its offsets, and how it was compared."""
+    """Return a report row for each log in `covered`: its offsets, and how it was compared.
+
+    The log's offsets and `compared_by` are None if the log does not exist. Rows are sorted by topic
+    and partition.
+    """
     progress = opened.progress
     rows: list[dict[str, object]] = []
     for key, partitions in covered.items():

@@ -46,10 +46,10 @@ class LogComparison:
     """The result of comparing the logs on the brokers with the positions of the tables.
 
     `divergences` maps a log to the offset from which it differs from the records that were read.
-    `replaced` are logs that have a different record at the last covered offset, or whose leader
-    epochs are all older than the leader epoch of the position. `confirmed` states whether a log was
-    confirmed by its last covered record, or only by leader epochs. In all other logs, only offsets
-    were compared.
+    `replaced` are logs whose last covered record is a different one, or whose leader epochs are all
+    older than the leader epoch of the position. `confirmed` maps a log to how it was confirmed: by
+    its last covered record, or only by leader epochs. For all other logs, only offsets were
+    compared.
     """
 
     divergences: Mapping[LogPartition, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return the covered offsets of each table with a progress record, and of new tables."""
+    """Return the covered offsets of tables with a progress record, and those of future tables."""
     tables = {
         name: table.covered for name, table in opened.tables.items() if table.progress is not None
     }
@@ -78,7 +78,7 @@ def coverage_of(opened: OpenTables) -> Coverage:
 def find_losses(
     opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
 ) -> list[Loss]:
-    """Return the offset ranges that tables lack and logs no longer have, and rerouted ranges."""
+    """Return the losses of all tables: ranges that logs lost, lost topics, and rerouted ranges."""
     covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress
@@ -111,10 +111,10 @@ def compare_logs(
     logs: Logs,
     new_sources: Collection[str] = (),
 ) -> LogComparison:
-    """Find logs that differ from the records that were read.
+    """Compare the logs of all sources with the records that were read.
 
-    Skips `new_sources`, which have not been read. Raises SourceError if brokers do not
-    respond.
+    Sources in `new_sources`, which have not been read, are skipped. Raises SourceError if brokers
+    do not respond.
     """
     reached = furthest_positions(coverage_of(opened), logs)
     divergences: dict[LogPartition, int] = {}
@@ -153,7 +153,10 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 
 
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
-    """Return the current fingerprint of each position whose last record the log still has."""
+    """Return the current fingerprint of each position, computed from the record in the log.
+
+    Positions without a fingerprint, or whose last record is not in the log, are left out.
+    """
     states = logs.states
     record_offsets = {
         at: record_offset_of(position)

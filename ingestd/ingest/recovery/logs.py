@@ -20,7 +20,10 @@ class LogCluster(Cluster, Protocol):
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the keys of existing topics: topic ids, or `CLUSTER/TOPIC` if brokers lack ids."""
+        """Return the keys of those of the topics that exist.
+
+        A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
+        """
 
     def cluster_id(self) -> str:
         """Return the id of the Kafka cluster."""
@@ -129,7 +132,8 @@ class TopicKeyCheck:
     def learn(self, ranges: list[OffsetRange]) -> None:
         """Record the keys of topics that no batch has read before.
 
-        Raises LogChangedError if such a topic was deleted.
+        Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
+        respond.
         """
         new = {(range_.source, range_.topic) for range_ in ranges} - self.keys.keys()
         for source_topic, key in self._ask(new).items():
@@ -140,7 +144,10 @@ class TopicKeyCheck:
             raise LogChangedError(f"source {source}: topic {topic} was deleted")
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise LogChangedError if a topic has been recreated since it was first read."""
+        """Raise LogChangedError if a topic has been recreated since it was first read.
+
+        Raises SourceError if brokers do not respond.
+        """
         source_topics = {(range_.source, range_.topic) for range_ in ranges}
         for (source, topic), key in self._ask(source_topics).items():
             if self.keys[source, topic] != key:

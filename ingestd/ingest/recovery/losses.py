@@ -25,7 +25,7 @@ NO_END = -1
 class Loss:
     """Offsets [`start`, `until`) of a log that a table lacks, or for which it has other records.
 
-    `reason` is a reason code as in dead letters. `until` is NO_END if the end of the log is
+    `reason` is a reason code as in dead letters. `until` is NO_END if the end of the range is
     unknown. `next_position` is the position of the table after the loss is accepted.
     """
 
@@ -72,8 +72,8 @@ _WHAT: Mapping[str, str] = {
 class Coverage:
     """The offsets that each table covers in each log.
 
-    `finished` are those of tables that are not created yet. `origin` is the first offset of each
-    log that the pipeline reads.
+    `finished` are those of tables that are not created yet. `origin` has, for each log, the first
+    offset that the pipeline reads, unless that is 0.
     """
 
     tables: Mapping[str, Vector]
@@ -130,9 +130,9 @@ def lost_ranges(
 def _loss_of(
     held: Position, log: LogState, divergence: int | None, is_replaced: bool
 ) -> tuple[int, int, str, int] | None:
-    """Return the start, end and reason of a table's loss in a log, and the offset to continue at.
+    """Return start, end and reason of a table's loss in a log, and the offset to continue at.
 
-    Returns None if the log has all records that the table lacks.
+    Returns None if the log has all records that the table lacks, and still has those that it read.
     """
     if held.offset < log.begin:
         return held.offset, log.begin, "offset-gap", log.begin
@@ -179,9 +179,9 @@ def lost_topics(
 
     A table is affected if it has had rows of the topic, or if it covers less of the topic than
     `covered.finished`, because a rollback removes topics from its progress record. If no table is
-    affected, the loss is reported for TO_BE, because it is unknown whether the topic had unread
-    records. `topic_keys` maps tables to topic keys, `topics` topic keys to names, `sources` names
-    of selected topics to sources, and `accepted` tables and TO_BE to the keys of accepted topics.
+    affected, the loss is reported for TO_BE, because the topic may have had unread records.
+    `topic_keys` maps tables to the keys of the topics of their rows, `topics` topic keys to names,
+    `sources` selected topics to sources, `accepted` tables and TO_BE to keys of accepted topics.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -210,7 +210,7 @@ def lost_topics(
 
 
 def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> list[Loss]:
-    """Return the ranges in which the covered offsets of `tables` differ from the finished offsets.
+    """Return the ranges in which the covered offsets of `tables` differ from `covered.finished`.
 
     `tables` were written with another routing than the current one. If a table covers more, rows
     that the new routing sends to it are skipped; if it covers less, rows that only the old routing
@@ -265,7 +265,7 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
 
 
 def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
-    """Raise OffsetLostError if the policy of a source rejects its losses ("fail")."""
+    """Raise OffsetLostError if a loss is refusable and the policy of its source is "fail"."""
     refused = [
         loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"
     ]
@@ -282,9 +282,10 @@ def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> 
 
 
 def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, Vector]:
-    """Return the covered offsets of each table after the losses in existing logs are accepted.
+    """Return the covered offsets of each table after its losses are accepted.
 
-    Only tables whose covered offsets change are included.
+    Losses of topics, and rerouted ranges, change no offsets. Tables without other losses are left
+    out.
     """
     vectors = {**covered.tables, TO_BE: covered.finished}
     changed: dict[str, Vector] = {}

@@ -51,9 +51,10 @@ _TEXT = 80
 class RowDifference:
     """The numbers of rows of two tables, and of their differences.
 
-    `missing` rows are only in the expected table, and `extra` rows only in the other table;
-    `different` rows have the same key and different values. `samples` are (kind, text) pairs with
-    the first keys (or rows) of each kind of difference.
+    `expected` and `found` are the numbers of rows of the expected and the actual table. `missing`
+    rows are only in the expected table, and `extra` rows only in the actual table; `different` rows
+    have the same key and different values. `samples` are (kind, text) pairs with the first keys (or
+    rows, without a key) of each kind of difference.
     """
 
     expected: int = 0
@@ -96,10 +97,10 @@ class RecountSpan:
 def covered_span(
     name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
 ) -> RecountSpan:
-    """Return the covered offsets of a table that existing logs still have.
+    """Return the offset ranges of a table's covered records that existing logs still have.
 
-    Logs whose rows are only in other tables are excluded; logs without rows in any table are
-    included.
+    `tables` are all tables of the pipeline, and `origin` the offsets from which it reads. Logs
+    whose rows are only in other tables are excluded; logs without rows in any table are included.
     """
     managed = tables[name]
     others = (other.progress for table, other in tables.items() if table != name)
@@ -127,8 +128,8 @@ class Replay:
     """A replay of the records of a table's logs into an empty table with the same schema.
 
     `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
-    like the daemon. `stream_of` returns the stream state that is required for batches with
-    truncates.
+    like the daemon. `stream_of` returns the functions by which decisions on truncates query logs
+    and tables. `records` and `rejected` are the numbers of records that were read and rejected.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ def recount(
 
 
 def check_countable(table: FileStoreTable) -> None:
-    """Raise UnsupportedError if some rows of a table can be read only after compaction."""
+    """Raise UnsupportedError if rows of a table may be readable only after a compaction."""
     options = table.schema.options
     if honoured.BUCKET.of(options) == _POSTPONED:
         what = "postponed buckets (bucket -2)"
@@ -280,10 +281,10 @@ def _plain(schema: TableSchema) -> TableSchema:
 def compare_rows(
     expected: FileStoreTable, actual: FileStoreTable, snapshot_id: int | None
 ) -> RowDifference:
-    """Compare the rows of two tables, the table `actual` as of a snapshot.
+    """Compare the rows of two tables: `expected` as of its newest snapshot, `actual` as of another.
 
     If `snapshot_id` is None, `actual` counts as empty. Only columns of `actual` are compared. Uses
-    about 100 bytes of memory for each expected row.
+    about 100 bytes of memory for each expected row. Raises the errors of reading the tables.
     """
     columns = [field.name for field in actual.schema.fields]
     keys = list(actual.schema.primary_keys)
@@ -315,7 +316,7 @@ def compare_rows(
 def _rows(
     table: FileStoreTable, columns: list[str], keys: list[str], snapshot_id: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the key (or, without a key, the start) of each row as text, and the row's digest."""
+    """Yield the key of each row, or the start of a row without a key, as text; and its digest."""
     for bucket in iter_buckets(table, snapshot_id=snapshot_id, columns=columns):
         for row in bucket.select(columns).to_pylist():
             text = repr(row)

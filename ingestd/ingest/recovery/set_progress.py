@@ -27,8 +27,9 @@ def begin(
     """Commit a progress record with the positions `vector_at(registry)` to a table, without rows.
 
     Returns the topic, partition and offset from which the table continues in each log. The caller
-    must be the leader of the pipeline, so that no daemon is running. Raises ConfigError if the
-    table does not exist, and the errors of `vector_at`.
+    must be the leader of the pipeline, so that no daemon is running. `now_ms` returns the time in
+    milliseconds since the epoch. Raises ConfigError if the table does not exist, and the errors of
+    `vector_at`, of `TableRegistry.open` and of a commit.
     """
     if not catalog.table_exists(Identifier.parse(table)):
         raise ConfigError(f"table {table} does not exist; it needs no progress record")
@@ -60,10 +61,10 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
 
 
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
-    """Return a function for `begin` that covers nothing after the origin of the pipeline.
+    """Return a function for `begin` that returns the offsets at which the pipeline began to read.
 
-    The table then gets all records that the logs still have. The function raises ConfigError if the
-    table has rows that would be duplicated, because it has no primary key.
+    The table then gets all records from there on that the logs still have. The function raises
+    ConfigError if the table has rows that would be duplicated, because it has no primary key.
     """
 
     def vector(registry: TableRegistry) -> Vector:
@@ -88,9 +89,9 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 
 
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
-    """Return a function for `begin` that covers the offsets of the claims file.
+    """Return a function for `begin` that returns the covered offsets in the claims file.
 
-    This is valid if only the progress records were removed. The function raises ConfigError if the
+    They are valid if only the progress records were removed. The function raises ConfigError if the
     file is missing or damaged or has no entry for the table, or if the table was rolled back or
     restored since the file was written.
     """
@@ -120,9 +121,10 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
 
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
-    """Return a function for `begin` that covers all records up to the current log ends.
+    """Return a function for `begin` that returns the current ends of the logs.
 
-    The table then gets only new records. The function raises the errors of `ask_logs`.
+    The table then gets only new records. `clusters` maps sources to their brokers. The function
+    raises the errors of `ask_logs`.
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -1,4 +1,4 @@
-"""The start of a pipeline: find the offsets to read from, given the covered offsets of the tables.
+"""Start a pipeline: find the offsets to read from, given the covered offsets of the tables.
 
     1. ask the brokers for the existing logs
     2. refuse tables that another pipeline feeds from the same topics
@@ -71,8 +71,8 @@ _LOG = logging.getLogger(__name__)
 class StartPositions:
     """The offset from which each topic partition is read, and its leader epoch.
 
-    `covered` is the largest covered offset of any table in each topic partition, which may be
-    larger than that in `offsets`. `losses` are the losses that were accepted.
+    All offsets are by source, topic and partition. `covered` has the largest covered offset of any
+    table, which may be larger than that in `offsets`. `losses` are the losses that were accepted.
     """
 
     offsets: Offsets
@@ -90,10 +90,11 @@ def recover(
     """Find the offsets to read from, and commit the decisions that this requires.
 
     `registry` must be open. `clusters` maps sources to their brokers, and `given_up` maps (source,
-    topic, partition) to unreadable ranges to skip. Raises OffsetLostError if records are lost and
-    the policy is to fail, SchemaConflictError if another pipeline writes the same rows or source
-    tables would share a target unintentionally, ConfigError if start positions are invalid, and the
-    errors of `ask_logs` and of a commit.
+    topic, partition) to unreadable ranges to skip. Raises OffsetLostError if records, or start
+    positions of a consumer group, are lost and the policy is to fail; SchemaConflictError if
+    another pipeline writes the same rows or source tables would share a target unintentionally;
+    ConfigError if start positions are invalid; and the errors of `ask_logs`, `check_routing`,
+    `write_dead_letters` and of a commit.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys
@@ -123,9 +124,9 @@ def recover(
 
 
 def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Raise SchemaConflictError if another pipeline writes rows of our topics to our tables.
+    """Raise SchemaConflictError if another pipeline writes rows of the same topics to a same table.
 
-    Also raises it if this pipeline is new and a pipeline without tables has read its topics,
+    It is also raised if this pipeline is new and a pipeline without tables has read its topics,
     because the pipeline has probably been renamed.
     """
     _refuse_unnoticed_rename(registry, settings, logs)
@@ -218,7 +219,7 @@ def _begin_new_sources(
 ) -> frozenset[str]:
     """Set the start positions of new sources; return the names of these sources.
 
-    Raises OffsetLostError if the positions are those of a consumer group that has no offsets.
+    Raises the errors of `first_positions`.
     """
     new = settings.sources.keys() - registry.progress.sources
     for source in sorted(new):
@@ -240,7 +241,10 @@ def _of_source(logs: Logs, source: str, by_place: Mapping[LogPartition, int]) ->
 
 
 def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:
-    """Set the origin and position of each log of a source that the progress does not contain."""
+    """Set origin and position of the logs of a source that the progress does not contain.
+
+    They start at the offsets `given`, or else at the beginning of the log.
+    """
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
@@ -385,8 +389,8 @@ def write_dead_letters(
 ) -> list[CommitMessage]:
     """Write (source, dead letter) pairs to the dead-letter topic if one is set, else to the table.
 
-    Returns the commit messages of the table. Raises StorageError if writing to the table fails, and
-    SourceError if sending to the topic fails.
+    Returns the commit messages of the table, which is not committed. Raises StorageError if writing
+    to the table fails, and the errors of `produce` if sending to the topic fails.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):
@@ -406,8 +410,8 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     """Check the routing against the source tables recorded in each table of the pipeline.
 
     `registry` must be open and have the topic keys. Raises SchemaConflictError if source tables
-    that must not share a target would share it, and ConfigError if a source table is routed to the
-    dead-letter table.
+    that must not share a target would share it, and ConfigError if the routing is invalid or a
+    source table is routed to the dead-letter table.
     """
     router = Router(settings.routing, settings.database)
     claims: dict[str, set[QualifiedSourceTable]] = {}
@@ -433,10 +437,10 @@ def _read_today(
     name: str,
     source_tables: frozenset[QualifiedSourceTable],
 ) -> Iterator[tuple[str, QualifiedSourceTable]]:
-    """Yield (topic, source table) pairs of a table whose topics are still read.
+    """Yield the (topic, source table) pairs of a table whose topics are still read.
 
-    Which topic contains a source table is known only if the table has rows of one topic, or of one
-    source table, of this source; other pairs are omitted.
+    For a source with several topics and several source tables in the table, it is unknown which
+    topic contains which source table; its pairs are omitted.
     """
     read = registry.source_topics(name)
     for source in {source for source, _ in read} & settings.sources.keys():

@@ -1,7 +1,7 @@
-"""Settings that have no effect or are probably mistaken, as a start of the pipeline can find them.
+"""Find settings that have no effect or are probably mistaken, when a pipeline starts.
 
 None of them prevents the start: each warning states what is ignored or unusual, and what to change.
-Keys, buckets and options of the configuration create a table; an existing table keeps its own.
+Keys, buckets and options of the configuration apply to new tables; an existing table keeps its own.
 """
 
 import difflib
@@ -52,11 +52,11 @@ class DeclaredDifference:
 def declared_differences(
     schema: TableSchema, settings: TableSettings
 ) -> tuple[DeclaredDifference, ...]:
-    """Return the keys and options that the settings declare and the table has otherwise.
+    """Return the keys and options whose declared value differs from that of the table.
 
-    `settings` include the defaults. Options are compared by their values: `64mb` and `64 mb`, or a
-    default and a missing option, do not differ. Options that ingestd ignores in every table are
-    left out.
+    `settings` include the defaults. Options are compared by their parsed values: `64mb` and
+    `64 mb`, or a default and a missing option, do not differ. Options that ingestd ignores in every
+    table are left out.
     """
     return (*_keys(schema, settings), *_options(schema, settings.options))
 
@@ -110,7 +110,7 @@ _LEAST_LIKENESS = 0.3
 
 
 class SettingsOfTables(Protocol):
-    """The settings of the tables of a pipeline, as its driver and the contexts of batches have."""
+    """The settings of a pipeline's tables; `PipelineSettings` and `BatchContext` implement them."""
 
     @property
     def dead_letters(self) -> str:
@@ -140,7 +140,10 @@ def log_warnings(warnings: Iterable[str]) -> None:
 
 
 def table_warnings(settings: SettingsOfTables, schemas: Mapping[str, TableSchema]) -> Iterator[str]:
-    """Yield the settings that existing tables do not follow; `schemas` are by identifier."""
+    """Yield a warning for each setting that differs from an existing table.
+
+    `schemas` are the schemas of the existing tables, by identifier.
+    """
     for name, schema in sorted(schemas.items()):
         if name == settings.dead_letters:
             continue
@@ -153,8 +156,8 @@ def source_warnings(
 ) -> Iterator[str]:
     """Yield warnings about the topics of sources, and about consumer groups if `is_first`.
 
-    `is_first` is whether the warehouse has no progress of the pipeline. Raises SourceError if
-    brokers do not respond.
+    `clusters` maps sources to their brokers, and `is_first` is whether the warehouse has no
+    progress of the pipeline. Raises SourceError if brokers do not respond.
     """
     for name, cluster in clusters.items():
         source = settings.sources[name].kafka
