@@ -36,8 +36,8 @@ class Batch:
 
     `started` is in seconds of the monotonic clock; `following` is the next batch, if it is planned
     already. The fields from `truncates` on are filled while the batch runs: decisions on truncates,
-    discovered tables, times of changes, seconds by phase, commits, owners of tables that several
-    source tables claim, and refused tables.
+    tables with discoveries, event times, seconds by phase, commits, owners of tables that several
+    source tables claim, and the reasons why tables are not created.
     """
 
     batch_id: str
@@ -73,7 +73,7 @@ _Sources = Mapping[str, SourceSettings]
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
     """Return the functions by which decisions on truncates query the logs and tables.
 
-    The batch ends at the offsets `until`.
+    `until` are the end offsets of the batch, from which the partitions of topics are known.
     """
 
     def before(name: str, position: int) -> Coverage | None:
@@ -125,11 +125,11 @@ def _begins(
 def reading_again(
     context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
 ) -> BatchContext:
-    """Return the context for a batch that reads `reading`, which exceeds its own ranges, `batch`.
+    """Return the context for a batch that reads `reading`, more than its own ranges `batch`.
 
-    Dead letters are written only for the batch's own ranges. The other records were handled by an
-    earlier batch, which has also written their dead letters. If these were sent to a topic, no
-    table records which of them were written.
+    With this context, dead letters are written only for the batch's own ranges. The other records
+    were handled by an earlier batch, which has also written their dead letters. The covered offsets
+    of the dead-letter table do not suffice to skip them if dead letters are sent to a topic.
     """
     own = starts_of(batch)
     dead_letters = context.tables[context.dead_letters]

@@ -1,4 +1,4 @@
-"""Spark's checkpoint: a temporary folder for each query, and the offsets of a batch in it.
+"""Create the temporary checkpoint of a query, and read the offsets of a batch from it.
 
 The checkpoint is removed when the query ends; a query starts at the positions in the tables.
 """
@@ -38,7 +38,8 @@ def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
 def read_batch_offsets(path: str, batch_id: int) -> BatchOffsets:
     """Return the offsets that Spark planned for a micro-batch, from the checkpoint's offset log.
 
-    Raises FormatError, with the path, if the file is missing or corrupt.
+    `path` is the folder of the checkpoint. Raises FormatError, with the path of the file, if it is
+    missing or corrupt.
     """
     file = Path(path, "offsets", str(batch_id))
     try:

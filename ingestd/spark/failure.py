@@ -1,4 +1,4 @@
-"""Errors of a query, from tracebacks that Spark reports as text or from the exit of its JVM."""
+"""Find the error of a query in the text of a traceback, or by the exit of Spark's JVM."""
 
 import errno
 import os
@@ -33,9 +33,9 @@ _EXIT_SECONDS = 5.0
 
 
 def raised_error(text: str) -> IngestdError | None:
-    """Return the last ingestd error in a traceback, or None if the traceback contains none.
+    """Return the last error of `ingestd.errors` in a traceback, or None if it contains none.
 
-    A full disk that Spark itself reports is returned as a DiskFullError.
+    If Spark itself reports a full disk, returns a DiskFullError.
     """
     raised = _RAISED.findall(text)
     if not raised:
@@ -50,8 +50,8 @@ def raised_error(text: str) -> IngestdError | None:
 def task_error(text: str) -> IngestdError:
     """Return the error for a job whose task has failed in all of Spark's attempts.
 
-    The error is the ingestd error that a task raised, a WorkerLostError if a worker was killed or
-    ran out of memory, or else a RetryableError.
+    `text` is the traceback that Spark reports. The error is that of `raised_error`, a
+    WorkerLostError if a worker was killed or ran out of memory, or else a RetryableError.
     """
     if raised := raised_error(text):
         return raised
@@ -66,8 +66,8 @@ def task_error(text: str) -> IngestdError:
 def last_cause(text: str) -> str:
     """Return the last line of a traceback that names an error, shortened to 500 characters.
 
-    If no line does, return the reason that Spark states for the end of its query, or else the last
-    line.
+    Without such a line, returns the reason that Spark states for the end of its query, or else the
+    last line.
     """
     causes = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
     return (causes[-1] if causes else text.strip().rpartition("\n")[2])[:_LONGEST]
@@ -75,9 +75,10 @@ def last_cause(text: str) -> str:
 
 @contextmanager
 def reported_jvm_exit() -> Iterator[None]:
-    """Turn connection errors in the block into a JvmLostError if the JVM has ended.
+    """Raise JvmLostError instead of a connection error in the block if the JVM has ended.
 
-    PySpark supports one JVM per process, so only a new process can continue.
+    The JVM may end up to five seconds after the error. PySpark supports one JVM per process, so
+    only a new process can continue.
     """
     try:
         yield

@@ -62,13 +62,20 @@ class CommitGuard(Protocol):
 
     @property
     def keys(self) -> TopicKeys:
-        """The log keys of all topics read so far, by source and topic."""
+        """The topic keys of all topics read so far, by source and topic."""
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Look up and store the keys of topics that are read for the first time."""
+        """Look up and store the keys of topics that are read for the first time.
+
+        Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
+        respond.
+        """
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated."""
+        """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated.
+
+        Raises SourceError if brokers do not respond.
+        """
 
 
 class MicroBatch:
@@ -106,7 +113,7 @@ class MicroBatch:
         self._registry.iceberg.close()
 
     def refresh_records(self) -> None:
-        """Renew the progress records of tables that get no rows; call this between batches only.
+        """Renew old progress records of tables that get no rows; call this between batches only.
 
         Raises FencedError if the process has lost leadership, and the errors of a commit.
         """
@@ -117,9 +124,10 @@ class MicroBatch:
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
-        """Run and commit one batch; return the next offset of each partition that is not set aside.
+        """Run and commit one batch; return the next offset to read of each topic partition.
 
-        Raises the IngestdError that prevented a commit.
+        Topics that are set aside are left out; a partition that is set aside has the offset at
+        which it is. Raises the error that prevented a commit.
         """
         try:
             return self._run(batch_id)
@@ -222,7 +230,7 @@ class MicroBatch:
         )
 
     def _take_comments(self, batch: Batch, context: BatchContext, result: AttemptResult) -> None:
-        """Apply comments of the source, for which the batch need not run again."""
+        """Apply comments of the source, which need no further run of the batch."""
         if result.discoveries:
             with batch.phase("evolve"):
                 evolution = plan(context, result.discoveries, int(time.time() * 1000))
@@ -380,7 +388,7 @@ def _act_on_findings(
 
 
 def _warn_of_adopted(registry: TableRegistry, context: BatchContext, result: AttemptResult) -> None:
-    """Warn of settings that existing tables do not follow, to which the batch is the first."""
+    """Warn of settings that differ from existing tables which this batch is the first to write."""
     discovered = {discovery.table for discovery in result.discoveries}
     adopted = {
         name: registry.tables[name].table.schema
@@ -410,9 +418,10 @@ def _create(
     context: BatchContext,
     creates: Mapping[str, TableSchema],
 ) -> Mapping[str, SourceRejection]:
-    """Create tables; return the reasons for those that the catalog refuses, by table name.
+    """Create tables; return the reasons why the catalog refuses some of them, by table name.
 
-    Raises ConfigError or SchemaConflictError for a refused table whose policy is `fail`.
+    Raises ConfigError or SchemaConflictError for a refused table whose policy is `fail`, and the
+    other errors of `TableRegistry.ensure`.
     """
     refused: dict[str, SourceRejection] = {}
     try:
@@ -434,8 +443,8 @@ def _create(
 
 
 def batch_name(begun: datetime, number: int) -> str:
-    """Return the id of a batch in logs, status and tables: the start of its query, and a number.
+    """Return the id of a batch in logs, status and tables: start time of its query, and a number.
 
-    Spark counts from 0 in each query, so the number alone is ambiguous.
+    Spark numbers the batches from 0 in each query, so the number alone is ambiguous.
     """
     return f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z-{number}"

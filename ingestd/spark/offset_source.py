@@ -86,8 +86,8 @@ class RangePartition(InputPartition):
 class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The planner of the batches of one query; `document` is the option of `source_options`.
 
-    Methods raise LogChangedError if a topic or unread records were deleted, and SourceError if
-    brokers do not respond.
+    Methods that plan raise the errors of `Planner.next_batch`, such as LogChangedError if a log has
+    lost records, and SourceError if brokers do not respond.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -103,17 +103,20 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned_next: tuple[Offsets, BatchOffsets] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """Return the offsets at which the first batch begins, from `source_options`."""
+        """Return the offsets at which the first batch begins, as given to `source_options`."""
         return encode(BatchOffsets(self._start, self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
-        """Return the limit of one batch over all sources."""
+        """Return the maximum number of offsets in one batch, over all sources."""
         return ReadMaxRows(self._planner.limit)
 
     def latestOffset(  # noqa: N802  (Spark's name)
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return the offsets of the batch after `start`, or `start` itself without new records."""
+        """Return the offsets of the batch after `start`, or `start` itself without new records.
+
+        Unless `limit` is `ReadAllAvailable`, the limits of the sources apply.
+        """
         bounded = not isinstance(limit, ReadAllAvailable)
         reached = decode(start).until
         planned, self._planned_next = self._planned_next, None
@@ -128,7 +131,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode(replace(batch, following=following))
 
     def _following(self, batch: BatchOffsets) -> BatchOffsets | None:
-        """Return the batch that follows `batch` if both are limited by `max_offsets`, else None.
+        """Return the batch that follows `batch` if both reach a limit of `max_offsets`, else None.
 
         The following batch is planned in advance, so that the driver can prefetch it. Errors are
         ignored here; they are raised when it is planned again.
@@ -153,11 +156,14 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[RangePartition]:
-        """Return one partition for each range of the batch that ends at `end`."""
+        """Return one partition for each range of a batch; `end` contains all of its ranges."""
         return [] if start == end else [RangePartition(range_) for range_ in decode(end).ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, int, int]]:
-        """Yield the offset range of a partition as one row: source, topic, partition, bounds."""
+        """Yield the offset range of a partition as one row: source, topic, partition, start, end.
+
+        Raises TypeError for a partition of another source.
+        """
         if not isinstance(partition, RangePartition):
             raise TypeError(f"not a partition of this source: {partition!r}")
         read = partition.range

@@ -50,7 +50,7 @@ _REFRESH_SECONDS = 600.0
 
 
 class _StoppedError(Exception):
-    """Raised instead of running a batch after `stop` or after the last end offset was reached."""
+    """Raised instead of running a batch after `stop`, or after all end offsets were reached."""
 
 
 class Pipeline:
@@ -79,8 +79,8 @@ class Pipeline:
         """Recover the position from the tables and start the query.
 
         With `until_latest` the query ends at the current end offsets of the topics; otherwise it
-        ends only if all sources are bounded. Raises the errors of opening tables, of querying the
-        brokers and of starting Spark.
+        ends only if all sources are bounded. Raises the errors of `lead`, `TableRegistry.open`,
+        `recover`, `bounds_ahead` and `build_session`, and JvmLostError if the JVM ends.
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
@@ -147,10 +147,12 @@ class Pipeline:
         return start
 
     def await_termination(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds; return whether the query has ended.
+        """Wait up to `timeout` seconds, but at least one; return whether the query has ended.
 
-        Raises the error that ended the query (RetryableError for a failure of Spark, JvmLostError
-        if the JVM ended), and the errors of retried partitions and of renewed progress records.
+        Also renews progress records and retries unreadable partitions. Raises the error that ended
+        the query (RetryableError for a failure of Spark, JvmLostError if the JVM ended), the errors
+        of `MicroBatch.refresh_records` and `SetAsideTopics.poll`, and PolicyStopError if the query
+        ended by itself with topics or partitions set aside.
         """
         with reported_jvm_exit():
             return self._await_termination(timeout)
@@ -200,7 +202,7 @@ class Pipeline:
             self._in_flight.release()
 
     def rests(self) -> bool:
-        """Return whether the query is idle: no new records, waiting for its next trigger."""
+        """Return whether the query is idle: it runs no batch, and waits for its next trigger."""
         try:
             return self._query is not None and not self._query.status["isTriggerActive"]
         except (Py4JError, OSError):
@@ -290,23 +292,29 @@ class CommitPreconditions:
 
     @property
     def keys(self) -> TopicKeys:
-        """The log keys of all topics read so far, by source and topic."""
+        """The topic keys of all topics read so far, by source and topic."""
         return self.topics.keys
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Look up and store the keys of topics that are read for the first time."""
+        """Look up and store the keys of topics that are read for the first time.
+
+        Raises the errors of `TopicKeyCheck.learn`.
+        """
         self.topics.learn(ranges)
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise FencedError or LogChangedError if the batch must not be committed."""
+        """Raise FencedError or LogChangedError if the batch must not be committed.
+
+        Raises the other errors of `Leadership.check` and `TopicKeyCheck.check`, too.
+        """
         self.leadership.check()
         self.topics.check(ranges)
 
 
 class GroupOffsets:
-    """The writer of offsets to the sources' consumer groups, for lag tools.
+    """The writer of offsets to the sources' consumer groups, for tools that show lag.
 
-    Errors are only logged.
+    If brokers do not respond, this is only logged.
     """
 
     def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
@@ -314,7 +322,7 @@ class GroupOffsets:
         self._clients: dict[str, OffsetClient] = {}
 
     def publish(self, until: Offsets) -> None:
-        """Commit the next offset of every topic partition."""
+        """Commit the next offset of every topic partition; `until` is by source and topic."""
         for name, topics in until.items():
             try:
                 client = self._client(name)
@@ -335,9 +343,9 @@ class GroupOffsets:
 
 
 def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
-    """Claim the leadership of a pipeline and return it.
+    """Claim the leadership of a pipeline for this process, and return it.
 
-    Raises FencedError if another process has taken the leadership.
+    Raises the errors of `Leadership.claim`.
     """
     folder = pipeline_folder(settings.warehouse, settings.name)
     leadership = Leadership(io, folder, settings.name, this_process())
@@ -349,8 +357,9 @@ def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster])
     """Return the end offsets of a bounded pipeline if some are beyond the ends of the logs.
 
     Such offsets are reached only when more records are written. Returns no offsets if all are
-    within the logs, or if a source is not bounded. Raises SourceError if brokers do not respond,
-    ConfigError for topic partitions that do not exist.
+    within the logs, or if a source is not bounded. `clusters` maps sources to their brokers. Raises
+    SourceError if brokers do not respond, and ConfigError if the end offset of a topic partition is
+    configured that does not exist.
     """
     kafka = {name: source.kafka for name, source in settings.sources.items()}
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):

@@ -3,8 +3,8 @@
 Stage 1 depends only on its ranges and its view of the context, and only stage 2 of its batch reads
 its output. So stage 1 may run early, with lower priority than the stages of the current batch. When
 its batch starts, the result is used if the batch has the same ranges and the same view, and
-discarded otherwise. No other part of a batch runs early, and nothing is stored beyond this process.
-Tasks that failed early run again with the batch.
+discarded otherwise. No other part of a batch runs early, and no result outlives this process. Tasks
+that failed early run again with the batch.
 """
 
 import logging
@@ -40,10 +40,10 @@ Groups = list[list[OffsetRange]]
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A submitted stage 1: its input, its exchange folder, and its running job.
+    """A stage 1 that is submitted in another thread: its input, exchange folder, and job.
 
-    `stack` releases the folder; `ending` cancels the wait before the submission; `running` returns
-    the pairs of the stage and the JVM's future.
+    `stack` releases the folder. Setting `ending` cancels the wait before the submission. `running`
+    returns the pairs of the stage and the JVM's future.
     """
 
     view: BatchContext
@@ -54,7 +54,7 @@ class _Begun:
     running: Future[tuple[Pairs, Any]]
 
     def pairs(self) -> Pairs | None:
-        """Return the pairs of the stage; None if the stage could not be submitted."""
+        """Wait for the submission; return the pairs of the stage, or None if it failed."""
         with suppress(Py4JError, PySparkException):
             return self.running.result()[0]
         return None
@@ -81,7 +81,8 @@ class Prefetch:
         """Yield the exchange of a batch, with the prefetched stage 1 if that fits the batch.
 
         It fits if it has the same ranges and the same view; otherwise it is discarded. The exchange
-        must not be used after the block, which releases its folder.
+        must not be used after the block, which releases its folder. Raises StorageError if the
+        folder cannot be created.
         """
         begun, self._begun = self._begun, None
         with ExitStack() as stack:
@@ -96,11 +97,11 @@ class Prefetch:
     def follow(self, context: BatchContext, groups: Groups) -> None:
         """Submit stage 1 of a batch before the batch needs it, unless one is prefetched already.
 
-        Its batch is the next batch, or the current batch before `exchange` is called. Call this
+        The batch is the next batch, or the current batch before `exchange` is called. Call this
         method when the stages of the current batch are about to be submitted, since the cores go to
         the job submitted first. The new stage starts only after stage 1 of the current batch has
-        ended, even if that one was prefetched: otherwise both would be done before the current
-        batch commits, and the cores would be idle.
+        ended, even if that was prefetched, too: otherwise both would end before the current batch
+        commits, and the cores would be idle meanwhile.
         """
         if self._begun is not None or not uses_internals():
             return
@@ -125,8 +126,8 @@ class Prefetch:
         """Wait until `before` has ended and the current batch runs a job, or until `ending` is set.
 
         `before` is the JVM's future of the previous prefetched stage 1, or None. The job is awaited
-        for at most one second. The end of a stage is polled less often, because each poll costs CPU
-        in two processes, and the next stage 1 is not needed until stage 2 of the current batch
+        for at most one second. The end of `before` is polled less often, because each poll costs
+        CPU in two processes, and the next stage 1 cannot run until stage 2 of the current batch
         frees the first core.
         """
         while before is not None and not ending.wait(_STAGE_POLL_SECONDS):

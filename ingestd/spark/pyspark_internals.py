@@ -42,7 +42,7 @@ def has_context() -> bool:
 
 
 def gateway_process() -> "subprocess.Popen[bytes] | None":
-    """Return the process of the JVM that PySpark's launcher started; None without such a JVM."""
+    """Return the process of the JVM that PySpark's launcher started, or None if it started none."""
     gateway: Any = SparkContext._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     return process
@@ -80,9 +80,10 @@ def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no 
 
 
 def skip_packaged_sources(session: SparkSession) -> None:
-    """Keep Spark from searching installed packages for data sources in a new Python process.
+    """Prevent Spark from searching installed packages for data sources in a new Python process.
 
-    The search would run when the first source is registered, and its process would stay.
+    Spark would search when the first source is registered, and the process would not end. A failure
+    is only logged.
     """
     jvm: Any = session._jvm
     package = jvm.org.apache.spark.sql.execution.datasources
@@ -100,7 +101,7 @@ def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:
 
     Spark chooses Kryo for numbers and bytes, and builds an instance with all of Scala's classes for
     each task. Kryo is better for large blobs: Java's serializer keeps references to all objects
-    that it has written.
+    that it has written. If Spark does not have the expected interfaces, it keeps its choice.
     """
     java_rdd: Any = shuffled._jrdd
     with suppress(Py4JError):
@@ -119,7 +120,10 @@ def _java_serializer(spark: SparkContext) -> Any:  # noqa: ANN401  (py4j has no 
 
 
 def submit_map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: ANN401  (py4j has no types)
-    """Submit the stage before the shuffle of an RDD; return the JVM's future of the stage."""
+    """Submit the stage before the shuffle of an RDD; return the JVM's future of the stage.
+
+    Raises Py4JError if Spark does not accept the stage.
+    """
     java_rdd: Any = shuffled._jrdd
     pairs = java_rdd.rdd().dependencies().head().rdd()
     context: Any = spark._jsc

@@ -1,9 +1,9 @@
 """Tasks for executors on other machines, which contain references instead of secrets.
 
-A task contains the settings of brokers, registries and stores. Spark writes tasks to sockets and,
-with broadcasts, to disks, which are encrypted only on request. So a value that the configuration
-took from `${env:NAME}` or `${file:PATH}` is replaced by its reference, and executors look it up in
-their own environment and files.
+A task contains the settings of brokers, registries and stores. Spark sends tasks over sockets and,
+with broadcasts, writes them to disks; both are encrypted only on request. So a value that the
+configuration took from `${env:NAME}` or `${file:PATH}` is replaced by its reference, and executors
+look it up in their own environment and files.
 """
 
 import io
@@ -28,7 +28,7 @@ class SealedTask:
     payload: bytes
 
     def __call__(self, *arguments: Any) -> Iterator[Any]:  # noqa: ANN401  (those of the task)
-        """Resolve the references on this machine, and run the task.
+        """Resolve the references on this machine, run the task, and yield its results.
 
         Raises ConfigError for a reference that this machine cannot resolve, and the errors of the
         task.
@@ -36,7 +36,7 @@ class SealedTask:
         yield from self.opened()(*arguments)
 
     def opened(self) -> Any:  # noqa: ANN401  (any task)
-        """Unpickle the task, and replace references by secrets.
+        """Return the task with references replaced by secrets.
 
         Raises ConfigError if this machine cannot resolve a reference.
         """
@@ -44,7 +44,10 @@ class SealedTask:
 
 
 def seal(task: Task) -> Task | SealedTask:
-    """Replace secrets in a task by references; return the task unchanged without references."""
+    """Return a task with references instead of secrets.
+
+    If the configuration of this process contains no references, the task is returned unchanged.
+    """
     if not has_references():
         return task
     buffer = io.BytesIO()

@@ -27,7 +27,7 @@ _LONGEST_SECONDS = 3_600.0
 
 
 class Try(Protocol):
-    """A process that tries to read one record of a partition; exit code 0 means success."""
+    """A process that tries to read one record of a topic partition; exit code 0 means success."""
 
     def poll(self) -> int | None:
         """Return the exit code; None while the process runs."""
@@ -41,7 +41,10 @@ class Try(Protocol):
 
 @dataclass(slots=True)
 class Tried:
-    """The retry state of an unreadable offset: failed tries, and the clock time of the next."""
+    """The retry state of an unreadable offset: the number of failed tries, and the next try.
+
+    The next try is due at the monotonic time `due`, in seconds.
+    """
 
     offset: int
     tries: int
@@ -52,9 +55,8 @@ class Tried:
 class KnownRanges:
     """Unreadable ranges of topic partitions that this process knows, over several runs.
 
-    Delays between tries keep growing when a later run finds the same partition unreadable.
-    `given_up` are ranges that the policy skips; the next start of the pipeline writes dead letters
-    for them.
+    Delays between tries keep growing when a later run finds the same offset unreadable. `given_up`
+    are ranges that the policy skips; the next start of the pipeline writes dead letters for them.
     """
 
     tried: dict[SourcePartition, Tried] = field(default_factory=dict)
@@ -67,8 +69,9 @@ _KNOWN = KnownRanges()
 class QueryRetries:
     """The retries of unreadable topic partitions, one at a time, with exponential backoff.
 
-    When a partition has failed as often as the policy allows, the run either stops with an error,
-    or searches the partition for its next readable offset.
+    When an offset has been tried as often as the policy allows, the run either stops with an error,
+    or searches the partition for its next readable offset. `start` starts a try of the first offset
+    of a range, and `clock` returns a monotonic time in seconds.
     """
 
     def __init__(
@@ -89,7 +92,10 @@ class QueryRetries:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a partition without retries left is still undecided, so the run must not end."""
+        """Whether a partition has no retries left and is not decided yet.
+
+        The run must not end before: it either stops with an error or skips the unreadable range.
+        """
         return any(self._is_exhausted(partition) for partition in self._waiting)
 
     def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
@@ -238,8 +244,9 @@ class SetAsideTopics:
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
         """Set aside partitions whose records exceed a worker's memory; return whether any do.
 
-        The batch reads nothing of these partitions: the client fetches ahead, which would kill the
-        next worker too.
+        Called after a worker was lost. The ranges are read again in separate processes to find the
+        partitions. The batch then reads nothing of them, not even earlier records: the client
+        fetches ahead, which would kill the next worker, too.
         """
         memory, ranges = self._memory, list(ranges)
         starts = starts_of(ranges)
@@ -273,7 +280,7 @@ class SetAsideTopics:
         return start_try(kafka, [left], self._memory, first_only=True)
 
     def refuse_end(self) -> None:
-        """Raise PolicyStopError if anything is set aside, since the run has not read all records.
+        """Raise PolicyStopError if a topic or partition is set aside: the run did not read it all.
 
         Waits until no partition is undecided (see `QueryRetries.is_deciding`), and raises the
         errors of `QueryRetries.poll`.

@@ -1,8 +1,8 @@
 """The two stages of a micro-batch as Spark tasks: decode to blobs, shuffle blobs, write files.
 
-Blobs are opaque bytes to the JVM, or only names of files if both stages run on one machine. A task
-returns a `FatalError` as a value, so that Spark does not retry it and the driver raises the same
-error; any other error is raised, and Spark retries the task.
+Blobs are opaque bytes to the JVM, or only names of files if both stages run in the driver's JVM. A
+task returns a `FatalError` as a value, so that Spark does not retry it and the driver raises the
+same error; any other error is raised, and Spark retries the task.
 """
 
 import os
@@ -54,7 +54,7 @@ class DecodeTask:
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
-        """Yield (slot, bytes) pairs for the shuffle; a fatal error becomes one pair."""
+        """Yield (slot, bytes) pairs for the shuffle; a FatalError is yielded as the last pair."""
         try:
             pairs = decode_ranges(self.context, ranges, task_index=task_index)
             yield from write_blobs(pairs, self.folder)
@@ -70,7 +70,7 @@ class WriteTask:
     tokens: Sequence[WarehouseToken] = ()
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
-        """Yield one outcome for all blobs of the task, or a fatal error; nothing without blobs."""
+        """Yield one outcome for all blobs of the task, or a FatalError; nothing without blobs."""
         blobs = Spool(self.context.write_buffer_size)
         for _, blob in pairs:
             if blob.startswith(_ERROR_MARK):
@@ -91,7 +91,8 @@ class WriteTask:
 def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
     """Yield the folder in which the tasks of all attempts of a batch exchange files.
 
-    Yields None if tasks run on several machines, or if there is only one task.
+    Yields None if tasks run in executors, or if `groups` has only one group, which needs no
+    exchange. The folder is removed after the block. Raises StorageError if it cannot be created.
     """
     with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
         yield folder
@@ -116,11 +117,11 @@ def run_stages(
     groups: list[list[OffsetRange]],
     exchange: Exchange,
 ) -> list[WriteOutcome]:
-    """Run both stages over `groups` (one stage 1 task each) and return the outcomes.
+    """Run both stages over `groups` (one task of stage 1 for each) and return the outcomes.
 
-    A single group needs no shuffle: one task runs both stages. Raises the first FatalError of any
-    task; files that other tasks wrote remain as orphan files. If a task fails in all of Spark's
-    attempts, raises the error of `task_error`.
+    A single group needs no shuffle: one task runs both stages. Raises the first FatalError in the
+    order of tasks; files that other tasks wrote remain as orphan files. If a task fails in all of
+    Spark's attempts, raises the error of `task_error`.
     """
     pairs, exchange.prefetched = exchange.prefetched, None
     try:

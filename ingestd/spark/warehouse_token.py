@@ -32,9 +32,9 @@ class WarehouseToken:
     content: bytes
 
     def prove(self) -> None:
-        """Check that this machine can read the token, once per process.
+        """Check that this process can read the token; a successful check is not repeated.
 
-        Raises UnsupportedError if the token is missing or differs, StorageError if it cannot be
+        Raises UnsupportedError if the token is missing or differs, and StorageError if it cannot be
         read.
         """
         if self.content in _proven:
@@ -53,7 +53,10 @@ class WarehouseToken:
 
 
 def warehouse_tokens(spark: SparkContext, context: BatchContext) -> tuple[WarehouseToken, ...]:
-    """Write and return tokens of all warehouses of a batch's tables; none for a local master."""
+    """Return the tokens of all warehouses of a batch's tables; none for a local master.
+
+    Tokens that this process has not written yet are written. Raises StorageError if that fails.
+    """
     if not has_executors(str(spark.master)):
         return ()
     files = {managed.table.warehouse: managed.table.io for managed in context.tables.values()}

@@ -1,4 +1,4 @@
-"""Hand blobs from stage 1 to stage 2 through local files, so that the JVM moves only file names.
+"""Pass blobs from stage 1 to stage 2 through local files, so that the JVM moves only file names.
 
 Bytes that pass through the JVM are copied about six times and compressed on the way. Where both
 stages run on this machine, a task of stage 1 appends its blobs to one file per slot in a folder of
@@ -28,9 +28,8 @@ def write_blobs(
 ) -> Iterator[tuple[int, bytes]]:
     """Write large blobs of rows to files; yield (slot, bytes) pairs for the shuffle.
 
-    The bytes are a small blob itself, or a reference to the blobs of a slot in a file. Without a
-    folder every blob passes through the shuffle. Raises StorageError if the folder cannot be
-    written.
+    The bytes are a small blob itself, or a reference to the blobs of a slot in a file. If `folder`
+    is None, every blob passes through the shuffle. Raises StorageError if a file cannot be written.
     """
     if folder is None:
         for slot, blob in pairs:
@@ -55,7 +54,7 @@ def write_blobs(
 
 
 def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
-    """Yield blobs as they were written, with references resolved to slices of mapped files.
+    """Yield the blobs that `write_blobs` received, with those in files as slices of mapped files.
 
     Raises StorageError for a file that cannot be opened or mapped.
     """
@@ -95,7 +94,7 @@ class SlotFile:
 
 
 def open_slot_file(folder: str) -> SlotFile:
-    """Create a file under a unique name. Raises OSError."""
+    """Create a file with a unique name in `folder`, open for writing. Raises OSError."""
     path = Path(folder, uuid.uuid4().hex)
     return SlotFile(str(path), path.open("xb"))
 

@@ -1,4 +1,4 @@
-"""The folder in which the tasks of one batch exchange files on one machine.
+"""Create and remove the folder in which the tasks of one batch exchange files on one machine.
 
 Each batch has its own folder, which is removed after the batch. Folders of killed drivers are
 removed as well: a running driver holds a lock on its folder.
@@ -36,7 +36,8 @@ class _Folder:
 def shared_folder(parent: str | None) -> Iterator[str | None]:
     """Create a folder below `parent` for one batch, yield its path, and remove it after the block.
 
-    Yields None without a parent. Raises StorageError if the folder cannot be created.
+    Also removes abandoned folders of other drivers. If `parent` is None, yields None. Raises
+    StorageError if the folder cannot be created.
     """
     if parent is None:
         yield None
@@ -56,7 +57,7 @@ def shared_folder(parent: str | None) -> Iterator[str | None]:
 
 
 def _remove_in_background(folder: _Folder) -> None:
-    """Remove a folder in another thread: to free pages of large files takes as long as a commit."""
+    """Remove a folder in another thread, since freeing the pages of large files takes long."""
     try:
         _remover.submit(folder.remove)
     except RuntimeError:  # the interpreter is exiting

@@ -1,7 +1,7 @@
-"""Buffer the blobs of a write task: in memory up to a bound, and on disk beyond it.
+"""Buffer the blobs of a write task: in memory up to a limit, and on disk beyond it.
 
 Where the stages do not share a machine, blobs arrive through the shuffle, and their total size
-depends on the input. Blobs beyond the bound are written to an unlinked temporary file and mapped.
+depends on the input. Blobs beyond the limit are written to an unlinked temporary file and mapped.
 """
 
 import os
@@ -50,7 +50,7 @@ class Spool:
             raise _spool_error(error) from error
 
     def blobs(self) -> Iterator[Blob]:
-        """Yield all blobs; those on disk are mapped, so that the kernel can evict their pages."""
+        """Yield all blobs, those in memory first; those on disk are slices of the mapped file."""
         yield from self._held
         if self._file is None:
             return

@@ -42,9 +42,9 @@ def archive_folder() -> Path | None:
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """Return the path of the archive for a `java` program and jars; None if archives are off.
+    """Return the path of the archive for a `java` program and jars, which need not exist.
 
-    The archive need not exist.
+    Returns None in the same cases as `archive_folder`.
     """
     folder = archive_folder()
     if folder is None:
@@ -64,15 +64,15 @@ def archive_flags(file: Path | None) -> tuple[str, ...]:
 
 
 def recording_flags(file: Path) -> tuple[str, ...]:
-    """Return the JVM flags that write a class archive at exit."""
+    """Return the JVM flags with which a JVM writes a class archive when it exits."""
     return (f"-XX:ArchiveClassesAtExit={file}", *_QUIET)
 
 
 def create_in_background(file: Path | None, module: str) -> bool:
     """Start a process that creates an archive, unless the file exists or is being created.
 
-    The process runs `module` with the lowest priority and outlives this one. Returns whether it was
-    started.
+    The process runs the Python module `module` with the lowest priority and outlives this process.
+    Returns whether it was started. With `file` None, nothing is started.
     """
     if file is None or file.exists() or not _create_marker(file):
         return False
@@ -118,9 +118,10 @@ def publish(recorded: Path, file: Path) -> bool:
 
 
 def _create_marker(file: Path) -> bool:
-    """Create the marker that reserves an archive for this process; return False if that fails.
+    """Create the marker that reserves an archive for one process that creates it.
 
-    A marker older than half an hour is replaced.
+    Returns False if another process has reserved the archive, or if the marker cannot be created. A
+    marker older than half an hour is replaced.
     """
     marker = _marker(file)
     try:
@@ -138,9 +139,9 @@ def _marker(file: Path) -> Path:
 
 
 def _identity(path: Path) -> str:
-    """Return a line with path, size and modification time of a file; a JVM compares these too.
+    """Return a line with path, size and modification time of a file, which a JVM compares, too.
 
-    A missing file has only its path.
+    For a missing file, the line has only the path.
     """
     try:
         status = path.stat()

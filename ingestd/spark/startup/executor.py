@@ -2,7 +2,7 @@
 
 Spark's scheduler for Kubernetes starts the image of executors with the argument `executor` and
 passes everything else in environment variables; the image has to start the JVM. The command line
-has the Java, the class path and the class archive of the driver's JVM, and the flags of
+uses Java, class path and class archive in the same way as the JVM of a driver, and the flags of
 `spark.executor.extraJavaOptions`, as the driver completed them.
 """
 
@@ -32,7 +32,7 @@ _ARGUMENTS: Mapping[str, str] = {
 
 
 def executor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command line of the executor that an environment describes.
+    """Return the command line of the executor that the variables in `environ` describe.
 
     Raises ConfigError if Java, PySpark or a variable that Spark sets for executors is missing.
     """

@@ -2,7 +2,7 @@
 
 PySpark's launcher starts a shell and another JVM to compose a command line, and waits for Spark
 before it returns. This module starts the JVM directly while Python still imports (`prestart`), with
-the class archive if there is one, and `startup.session` connects PySpark to it. A prestarted JVM
+the class archive if one exists, and `startup.session` connects PySpark to it. A prestarted JVM
 whose settings differ from the session's is killed and not used. PySpark's launcher is used for
 clusters, for additional jars, for another Spark installation or its configuration files, and if
 INGESTD_SPARK_INTERNALS is `off`.
@@ -98,7 +98,10 @@ class Gateway:
 
 
 class Jvm:
-    """A running JVM that waits for PySpark; ends with this process, `close` or `kill`."""
+    """A running JVM that waits for PySpark, until this process ends or it is closed or killed.
+
+    `command` is its command line.
+    """
 
     def __init__(
         self,
@@ -114,7 +117,7 @@ class Jvm:
 
     @property
     def python(self) -> str | None:
-        """The command that starts Python workers by the prefork server; None without a server."""
+        """The command that requests Python processes from the prefork server; None without one."""
         return (
             None
             if self._prefork_server is None
@@ -136,7 +139,7 @@ class Jvm:
         """Wait until the gateway listens, and return its address.
 
         Starts the prefork server if it was not forked. Raises RetryableError if the JVM ends, or if
-        it does not respond within two minutes.
+        it does not respond within two minutes; in the latter case it is killed.
         """
         if self._prefork_server is not None:
             self._prefork_server.spawn()
@@ -159,7 +162,7 @@ class Jvm:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Ask the JVM to exit, and wait until it has."""
+        """Ask the JVM to exit, wait until it has, and stop its prefork server."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -169,14 +172,14 @@ class Jvm:
             self._prefork_server.close()
 
     def kill(self) -> None:
-        """Kill the JVM and wait for its exit."""
+        """Kill the JVM, wait for its exit, and stop its prefork server."""
         self._process.kill()
         self.close()
 
     def wait(self, seconds: float) -> int | None:
         """Wait up to `seconds` for the exit; return the exit code, or None if the JVM still runs.
 
-        A negative code is that of a signal.
+        Code -N stands for signal N.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
@@ -196,9 +199,9 @@ _kept: list[Jvm] = []
 def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
     """Start the JVM of a session without waiting for it; None if PySpark's launcher is needed.
 
-    Its prefork server is forked by `fork_prefork_server`, or else started by `gateway`. The JVM has
-    no prefork server if the user sets the Python of the workers. Returns None also if the JVM
-    cannot be executed.
+    Its prefork server is forked by `Jvm.fork_prefork_server`, or else started by `Jvm.gateway`. The
+    JVM has no prefork server if the user sets the Python of the workers, or if the server's socket
+    cannot be opened. Returns None also if the JVM cannot be executed.
     """
     command = jvm_command(settings)
     if command is None:
@@ -259,16 +262,19 @@ def class_path(home: Path) -> list[str]:
 
 
 def class_archive_path() -> Path | None:
-    """Return the path of the class archive of our JVMs; None without Java or if archives are off.
+    """Return the path of the class archive of our JVMs, which need not exist.
 
-    The archive need not exist.
+    Returns None without Java or PySpark, and in the same cases as `archive_folder`.
     """
     java, home = java_command(), spark_home()
     return None if java is None or home is None else archive_file(java, class_path(home))
 
 
 def prestart(extra: Mapping[str, str]) -> None:
-    """Start the JVM for a session with the user's settings `extra`, without waiting for it."""
+    """Start the JVM for a session with the user's settings `extra`, without waiting for it.
+
+    Does nothing if this process has started a JVM already, or if PySpark's launcher is needed.
+    """
     settings = session_settings(extra)
     with _lock:
         if not _prestarted and not _kept:
@@ -278,16 +284,16 @@ def prestart(extra: Mapping[str, str]) -> None:
 
 
 def fork_prestarted() -> None:
-    """Fork the prefork server of a prestarted JVM; this process must not have threads."""
+    """Fork the prefork server of the prestarted JVM, if any; this process must not have threads."""
     with _lock:
         for jvm in _prestarted:
             jvm.fork_prefork_server()
 
 
 def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
-    """Return the prestarted JVM, or None.
+    """Return the prestarted JVM, which the caller then owns, or None.
 
-    The prestarted JVM is killed if the session needs another command line.
+    It is killed, and None is returned, if a session with `settings` needs another command line.
     """
     with _lock:
         jvm = _prestarted.pop() if _prestarted else None
@@ -298,23 +304,23 @@ def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def keep(jvm: Jvm) -> None:
-    """Keep the session's JVM alive: it ends when its last reference is dropped."""
+    """Keep a reference to the session's JVM, without which it would end."""
     with _lock:
         _kept.append(jvm)
 
 
 def session_jvm() -> Jvm | None:
-    """Return the JVM of the session; None if this module did not start it or no session runs."""
+    """Return the JVM of the session, or None if no session runs in a JVM of this module."""
     with _lock:
         return _kept[-1] if _kept else None
 
 
 def forked_python() -> tuple[str, Mapping[str, str]] | None:
-    """Return a command, and its environment variables, that forks the prefork server.
+    """Return a command that runs a module in a fork of the prefork server, and its environment.
 
-    The command runs a module of this package, given as `-m MODULE`, in the fork, and ends with the
-    fork. Returns None if this module did not start the session's JVM, or if the user sets the
-    Python of the workers.
+    The module is one of `ingestd`, given by the arguments `-m MODULE`; the command ends when the
+    fork ends. The environment contains only additional variables. Returns None if this module did
+    not start the session's JVM, or if that has no prefork server.
     """
     with _lock:
         commands = [(jvm.python, jvm.variables) for jvm in _kept]
@@ -325,13 +331,17 @@ def forked_python() -> tuple[str, Mapping[str, str]] | None:
 
 
 def archive_wanted() -> Path | None:
-    """Return the class archive path of the session's JVM; None if this module did not start it."""
+    """Return the path of the class archive that the session's JVM uses if it exists.
+
+    Returns None if this module did not start the JVM, and in the same cases as
+    `class_archive_path`.
+    """
     with _lock:
         return class_archive_path() if _kept else None
 
 
 def end_unused() -> None:
-    """Kill a prestarted JVM that no session uses."""
+    """Kill the prestarted JVM, if no session has taken it."""
     with _lock:
         unused = _prestarted[:]
         _prestarted.clear()

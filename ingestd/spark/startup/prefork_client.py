@@ -16,7 +16,7 @@ ACKNOWLEDGED = b"+"
 
 
 def main() -> None:
-    """Request a fork and wait for its exit; if the server does not respond, run Python instead."""
+    """Request a fork and wait for its exit; if the request fails, run Python instead."""
     with socket.socket(socket.AF_UNIX) as server:
         if not send_request(server, sys.argv[1:]):
             os.execv(os.environ[PYTHON], [os.environ[PYTHON], *sys.argv[1:]])  # noqa: S606
@@ -39,7 +39,10 @@ def send_request(server: socket.socket, arguments: list[str]) -> bool:
 
 
 def send_streams(server: socket.socket, arguments: list[str]) -> None:
-    """Send the length of the request with the three standard streams, then the request."""
+    """Send a request with this process's standard streams, arguments and environment.
+
+    The length (4 bytes, big-endian) and the streams are sent first, then a JSON document.
+    """
     document = {"arguments": arguments, "environment": dict(os.environ)}
     body = json.dumps(document).encode()
     socket.send_fds(server, [len(body).to_bytes(4, "big")], [0, 1, 2])

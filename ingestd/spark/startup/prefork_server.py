@@ -1,4 +1,4 @@
-"""The process from which all Python processes of Spark are forked, on a local master.
+"""The server process from which all Python processes of Spark are forked, on a local master.
 
 Spark starts one Python process to create the source, one to plan batches, one to plan reads and one
 for tasks. Each would import the same packages again while the first batch waits. Instead their
@@ -37,13 +37,16 @@ _PIECE = 1 << 16
 
 
 def main() -> None:
-    """Serve the listening socket whose file descriptor is the only argument."""
+    """Serve the listening socket whose file descriptor is the only command-line argument."""
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         serve(listener)
 
 
 def serve(listener: socket.socket) -> None:
-    """Import all packages, then fork a process for each request until standard input is closed."""
+    """Import all packages, then fork a process for each request until standard input is closed.
+
+    At the end, the folder of the socket is removed.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(
         signal.SIGTERM, signal.SIG_IGN
@@ -62,7 +65,10 @@ def serve(listener: socket.socket) -> None:
 
 
 def _wait_for_client(listener: socket.socket) -> bool:
-    """Wait for a client and return True; return False when the driver has exited."""
+    """Wait for a client and return True; return False when standard input is closed.
+
+    The driver closes it when it stops the server or exits.
+    """
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
@@ -93,7 +99,8 @@ def _serve(listener: socket.socket) -> None:
 def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]:
     """Receive a request and the file descriptors of its three standard streams from a client.
 
-    Raises ValueError if the request is truncated.
+    Raises ValueError if the request is truncated or is not JSON, and OSError if the connection
+    fails.
     """
     head, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
     size = int.from_bytes(head, "big")
@@ -111,7 +118,10 @@ def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]
 
 
 def _run_request(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
-    """Become the Python process that Spark requested; the client exits when this process does."""
+    """Run the Python program that Spark requested in this process, and exit.
+
+    The client waits until this process has exited.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for number, stream in enumerate(streams):

@@ -1,8 +1,8 @@
 """Open the socket of the prefork server and start the server.
 
-The driver imports the same packages as the server, so the server is forked from the driver before
-the driver has threads, secrets or a pipeline. Later, the server is started as a new process, which
-imports the packages again.
+The driver imports the same packages as the server, so the server is forked from the driver, as long
+as the driver has no threads, secrets or pipeline. Later, the server has to be started as a new
+process, which imports the packages again.
 """
 
 import importlib
@@ -26,9 +26,9 @@ _MODULE = "ingestd.spark.startup.prefork_server"
 
 
 class PreforkServer:
-    """The prefork server of a JVM; clients wait until it is started.
+    """The prefork server of a JVM; clients wait until it is started by `fork` or `spawn`.
 
-    It ends with this process or `close`.
+    It ends when this process ends or `close` is called.
     """
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
@@ -49,7 +49,7 @@ class PreforkServer:
         }
 
     def fork(self, others: Sequence[int] = ()) -> None:
-        """Fork the server from this process, unless it was started.
+        """Fork the server from this process, unless it was started already.
 
         This process must not have threads. `others` are file descriptors that the fork closes.
         """
@@ -64,7 +64,7 @@ class PreforkServer:
         self._close_listener()
 
     def spawn(self) -> None:
-        """Start the server as a new process, unless it was started, and do not wait for it."""
+        """Start the server as a new process, unless it was started already; do not wait for it."""
         if self._listener is None:
             return
         process = subprocess.Popen(  # noqa: S603  (no external input)
@@ -102,10 +102,10 @@ class PreforkServer:
 
 
 def open_prefork_server() -> PreforkServer | None:
-    """Return a prefork server that listens but is not started yet.
+    """Return a prefork server whose socket is open, but which is not started yet.
 
-    Returns None if `worker.sh` is not executable or the socket cannot be opened. Packages that are
-    imported after this call start no threads, as `fork` requires.
+    Returns None if `worker.sh` is not executable or the socket cannot be opened. Sets environment
+    variables so that packages imported after this call start no threads, as `fork` requires.
     """
     if not os.access(_COMMAND, os.X_OK):
         return None

@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-It does once what every task would otherwise repeat: import large packages, read the archives on the
-path at each `importlib.invalidate_caches()`, and visit all objects of imported modules in a garbage
-collection. Nothing in it may start a thread, since a fork copies only the calling thread.
+Without it, every task would import large packages, read the archives on the path at each
+`importlib.invalidate_caches()`, and visit all objects of imported modules in a garbage collection.
+No code in it may start a thread, since a fork copies only the calling thread.
 """
 
 import ctypes
@@ -65,10 +65,10 @@ _TASKS = "pyspark.worker"
 def main() -> None:
     """Prepare this process and fork workers until Spark closes the pipe.
 
-    SIGTERM is blocked here and in workers: if it is sent to all processes, only the driver ends,
-    and not before the batch in flight, for which it needs the workers. If Spark sends SIGTERM, it
-    closes the pipe too. Other users cannot open the daemon's socket; files of workers have the
-    umask of the driver.
+    SIGTERM is blocked here and in workers: if it is sent to all processes, the driver needs the
+    workers to finish the batch in flight before it ends. If Spark sends SIGTERM, it closes the
+    pipe, too. Other users cannot open the daemon's socket; files of workers have the umask of the
+    driver.
     """
     own = os.umask(PRIVATE_UMASK)
     mask = int(os.environ.get(UMASK) or format(own, "o"), 8)
@@ -106,8 +106,8 @@ def name_process(name: str) -> None:
 def forget_archives() -> None:
     """Remove archives from the import path, and never read their directories again.
 
-    They stay on the path if PySpark itself is imported from one. Archives do not change while Spark
-    runs.
+    They stay on the path if PySpark itself can only be imported from one of them. Archives do not
+    change while Spark runs, so their directories need not be read again.
     """
     zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]  # see the docstring
     before = list(sys.path)
@@ -120,14 +120,17 @@ def forget_archives() -> None:
 
 
 def preload(more: Sequence[str] = ()) -> None:
-    """Import all packages that a task may use, and `more`, without starting a thread."""
+    """Import all modules that a task may use, and the modules `more`, without starting a thread.
+
+    Modules that need packages of extras are left out.
+    """
     prepare_imports()
     for name in (*_PRELOADED, *_modules(), _STAGES, *more):
         importlib.import_module(name)
 
 
 def keep_memory() -> None:
-    """Have the C library keep up to 256 MiB of freed memory for the next chunk (glibc only)."""
+    """Set the C library to keep up to 256 MiB of freed memory for the next chunk (glibc only)."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MALLOC_TRIM_THRESHOLD, _KEPT_BYTES)
@@ -156,7 +159,7 @@ def _modules() -> Iterator[str]:
 
 
 def _wrap_worker(serve: Serve, mask: int) -> Serve:
-    """Return Spark's worker loop with a umask set, and without a traceback if Spark disconnects."""
+    """Wrap Spark's worker loop: it sets a umask first, and returns 1 if Spark disconnects."""
 
     def worker(connection: socket.socket, authenticated: bool) -> int:
         os.umask(mask)

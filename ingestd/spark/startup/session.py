@@ -50,10 +50,10 @@ _starting = threading.Lock()
 def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
     """Return the Spark session of this process, and start it if it does not exist yet.
 
-    `extra` are Spark settings of the user, which override ours. A local master binds to the
-    loopback interface only and runs its workers with this Python. Raises ConfigError if Java is
-    missing, SparkSettingError if Spark refuses a setting, SparkMasterError if its master does not
-    respond.
+    `extra` are Spark settings of the user, which override ours. By default, a local master binds to
+    the loopback interface only and runs its workers with this Python. Raises ConfigError if Java is
+    missing, SparkSettingError if Spark does not start with a setting, and SparkMasterError if its
+    master does not accept the session.
     """
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
@@ -91,7 +91,7 @@ def _refusal(master: str, text: str) -> ConfigError:
 
 
 def _refuse_without_java() -> None:
-    """Raise ConfigError if there is no Java, before a launcher complains in its own words."""
+    """Raise ConfigError if Java is missing, before PySpark's launcher reports an unclear error."""
     if java_command() is None:
         home = os.environ.get("JAVA_HOME")
         missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "PATH has no java"
@@ -134,7 +134,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
-    """Create the context in a JVM of ours; return False if the JVM ended before it responded."""
+    """Create the context in a JVM of ours; return False if the JVM ended or did not respond."""
     try:
         address = jvm.gateway()
     except RetryableError as error:
@@ -155,9 +155,10 @@ def _start_in_gateway(conf: SparkConf, gateway: Any) -> None:  # noqa: ANN401  (
 
 @contextmanager
 def _worker_python(program: str | None) -> Iterator[None]:
-    """Set the Python of workers in the environment while the context is created.
+    """Set the Python of workers in the environment for the block that creates the context.
 
-    PySpark reads it only then, and processes that are started later must not inherit it.
+    PySpark reads the variable only then, and processes that are started later must not inherit it.
+    With `program` None, the variable is not set.
     """
     previous = os.environ.get(_WORKER_PYTHON)
     if program is not None:
@@ -174,7 +175,7 @@ def _worker_python(program: str | None) -> Iterator[None]:
 def _connect(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)
     """Connect PySpark to a JVM and return the gateway.
 
-    PySpark reads the address only from the environment, which has it for this call only.
+    PySpark reads the address only from the environment, so it is set there during this call.
     """
     os.environ[_GATEWAY_PORT] = str(address.port)
     os.environ[_GATEWAY_SECRET] = address.secret

@@ -1,6 +1,6 @@
 """Settings of a Spark session: a local master by default, no UI, and no downloads.
 
-Does not import PySpark, so that the JVM can start before PySpark is imported.
+This module does not import PySpark, so that the JVM can start before PySpark is imported.
 """
 
 import os
@@ -21,7 +21,7 @@ EXECUTOR_JVM_OPTIONS = "spark.executor.extraJavaOptions"
 LOG_FLAG = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 """The flag with which a JVM logs errors only, on standard error."""
 SWITCH = "INGESTD_SPARK_INTERNALS"
-"""The variable that with `off` disables all uses of Spark's internals that only save time."""
+"""The environment variable whose value `off` disables uses of Spark's internals to save time."""
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
     "spark.master": "local[*,4]",  # a task is tried up to 4 times
@@ -79,7 +79,10 @@ WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 
 
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a session; the user's `extra` settings override ours."""
+    """Return all settings of a session; the user's `extra` settings override ours.
+
+    JVM options are combined instead: ours precede those of the user.
+    """
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}
     if is_one_machine(settings["spark.master"]):
@@ -92,22 +95,31 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def uses_internals() -> bool:
-    """Return whether interfaces that Spark does not publish may be used to save time."""
+    """Return whether unpublished interfaces of Spark may be used to save time (see `SWITCH`)."""
     return os.environ.get(SWITCH, "").lower() != "off"
 
 
 def is_confidential(name: str) -> bool:
-    """Return whether the value of a setting must not appear on a command line."""
+    """Return whether the value of a setting is a secret, by the name of the setting.
+
+    Such a value must not appear on a command line.
+    """
     return _CONFIDENTIAL.search(name) is not None
 
 
 def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
-    """Return the user's settings with a memory limit for each Python worker, unless they set it."""
+    """Return the user's settings with the memory limit of each Python worker in bytes.
+
+    A limit that the user's settings contain is kept.
+    """
     return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
-    """Set the variables for the Python and the umask of workers, and for the local address."""
+    """Set the environment variables for the Python and the umask of workers.
+
+    If all tasks run on this machine, also sets the local address, unless it is set.
+    """
     os.environ[UMASK] = format(current_umask(), "o")
     if is_one_machine(settings["spark.master"]):
         os.environ["PYSPARK_PYTHON"] = settings.get(PYTHON, sys.executable)
@@ -120,7 +132,10 @@ def prepare_environment(settings: Mapping[str, str]) -> None:
 
 
 def current_umask() -> int:
-    """Return the umask of this process, without changing it where /proc can be read."""
+    """Return the umask of this process.
+
+    Where /proc cannot be read, the umask is changed for a moment.
+    """
     status = Path("/proc/self/status")
     with suppress(OSError):
         for line in status.read_text().splitlines():
@@ -132,10 +147,10 @@ def current_umask() -> int:
 
 
 def worker_path() -> str:
-    """Return a PYTHONPATH with which workers can import this package.
+    """Return a PYTHONPATH with which workers can import ingestd.
 
-    It is the PYTHONPATH of this process, preceded by the parent folder of this package unless the
-    package is installed.
+    It is the PYTHONPATH of this process, preceded by the parent folder of the package `ingestd`
+    unless that is installed.
     """
     parent = str(Path(ingestd.__file__).resolve().parent.parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -144,7 +159,10 @@ def worker_path() -> str:
 
 
 def _jvm_flags(given: str) -> str:
-    """Return our JVM flags followed by the given flags, which may select another collector."""
+    """Return our JVM flags followed by the flags `given`, as text.
+
+    Our garbage collector is left out if these select another one.
+    """
     collector = () if _SET_COLLECTOR.search(given) else (_COLLECTOR,)
     return " ".join(filter(None, [*_JVM_FLAGS, *collector, given]))
 
@@ -152,7 +170,7 @@ def _jvm_flags(given: str) -> str:
 def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with which Spark's channels accept only processes of this session.
 
-    Returns no settings for a standalone cluster unless the user has set the cluster's secret.
+    Returns no settings for a standalone cluster, unless `settings` contain the cluster's secret.
     """
     master = re.split(r"[\[:]", settings["spark.master"])[0]
     if master in _MAKE_SECRETS or _SECRET in settings:

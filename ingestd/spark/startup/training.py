@@ -2,7 +2,8 @@
 
     python -m ingestd.spark.startup.training
 
-Needs neither brokers nor a warehouse. Prints the path of the archive, also if it existed before.
+This needs neither brokers nor a warehouse. The path of the archive is printed, also if it existed
+before.
 """
 
 import os
@@ -74,7 +75,10 @@ class CountingReader(DataSourceStreamReader):
 
 
 def create_archive() -> Path | None:
-    """Create the archive if it is missing, and return its path; None if that is not possible."""
+    """Create the archive if it is missing, and return its path; None if that is not possible.
+
+    Ends the Spark session and the JVMs of this process. Raises the errors of `build_session`.
+    """
     file = class_archive_path()
     if file is None or file.is_file():
         return file
