@@ -127,6 +127,7 @@ class Catalog(Protocol):
 
         If the table exists, or another process creates it at the same time, raises TableExistsError
         or, with `ignore_if_exists`, returns the existing table, which may have another schema.
+        Raises ConfigError for a name or an option that the catalog does not allow.
         """
         ...
 
@@ -136,8 +137,9 @@ class Catalog(Protocol):
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
         Without changes, no schema is published. `now_ms` is the time of the new schema, in
-        milliseconds since 1970. Raises TableNotFoundError if the table does not exist, and
-        SchemaConflictError if it does not allow the changes.
+        milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
+        SchemaConflictError if it does not allow the changes, ConfigError for a new column name that
+        the catalog does not allow, and the other errors of `apply_changes`.
         """
         ...
 

@@ -122,8 +122,7 @@ class DryRunCatalog:
     ) -> FileStoreTable:
         """Simulate one new schema with the changes; return the table with it.
 
-        Without changes, the schema stays the same. Raises SchemaConflictError if the table does not
-        allow the changes.
+        Without changes, the schema stays the same. Raises the errors of `Catalog.alter_table`.
         """
         table = self.get_table(identifier)
         if not changes:

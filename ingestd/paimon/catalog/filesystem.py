@@ -37,7 +37,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatal
     """Return the catalog of a warehouse directory, which need not exist yet.
 
     Options are `case-sensitive` (default true) and the options of the store. Raises ConfigError for
-    any other option.
+    any other option and for an invalid value, and the errors of `file_io_for`.
     """
     store = storage_options(options)
     unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())
@@ -131,7 +131,8 @@ class FilesystemCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it.
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
+        ConfigError for a name that is not allowed, and for the option `path`.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -157,9 +158,8 @@ class FilesystemCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes, no schema is published. Raises SchemaConflictError if the table does not
-        allow the changes, CommitConflictError if other processes published a schema first in every
-        attempt.
+        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`, and
+        CommitConflictError if other processes published a schema first in every attempt.
         """
         table = self.get_table(identifier)
         if not changes:

@@ -185,7 +185,8 @@ class HiveCatalog:
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
         directory of this table that the metastore does not know counts as existing, and with
         `ignore_if_exists` the catalog takes it over. Raises ConfigError for a name that Hive does
-        not allow, and if Hive has a table of this name that is not a table of Paimon.
+        not allow, for the option `path`, and if Hive has a table of this name that is not a table
+        of Paimon; UnsupportedError for a column type that Hive does not have.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -223,9 +224,9 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes, no schema is published. Raises SchemaConflictError if the table or the
-        metastore does not allow the changes, CommitConflictError if other processes hold the
-        lock of the table.
+        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`,
+        SchemaConflictError also if the metastore refuses the changes, and CommitConflictError if
+        other processes hold the lock of the table or publish a schema first in every attempt.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -270,7 +271,7 @@ class HiveCatalog:
         The metastore moves the directory of a managed table; with `location-in-properties`, this
         catalog does. An external table keeps its directory. An interrupted call can be repeated.
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
-        if the new name is in use.
+        if the new name is in use, SchemaConflictError if the metastore refuses the change.
         """
         stored = self._paimon_table(source)
         old, renamed = self._table_directory(source, stored), stored.renamed(target)

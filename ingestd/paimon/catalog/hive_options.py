@@ -44,7 +44,7 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hive.metastore.client.thrift.transport.mode": (("binary",), "Thrift over HTTP"),
     "metastore.client.thrift.transport.mode": (("binary",), "Thrift over HTTP"),
 }
-"""Settings of Hive's clients: the values that are supported, and what another value asks for."""
+"""Settings of Hive's clients: the supported values, and the feature that other values require."""
 
 
 @dataclass(frozen=True)

@@ -126,9 +126,10 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
 
 @dataclass(frozen=True)
 class JdbcCatalog:
-    """A catalog that keeps the names of tables in a database, and their files in `files`.
+    """A catalog that keeps the names of tables in a database.
 
-    New names must not have capitals, as in Java.
+    `files` is the filesystem catalog whose directories contain the tables. New names must not have
+    capitals, as in Java.
     """
 
     files: FilesystemCatalog
@@ -221,7 +222,7 @@ class JdbcCatalog:
                 f"SELECT database_name, table_name FROM paimon_tables WHERE {_OF_TABLE}",
                 self._key(identifier),
             )
-        # Collations of MariaDB and MySQL may take another name for equal.
+        # Collations of MariaDB and MySQL may treat another name as equal.
         return (identifier.database, identifier.table) in rows
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
@@ -275,8 +276,9 @@ class JdbcCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes, no schema is published. Raises SchemaConflictError if the table does not
-        allow the changes, CommitConflictError if other processes hold the lock of the table.
+        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`, and
+        CommitConflictError if other processes hold the lock of the table or publish a schema first
+        in every attempt.
         """
         table = self.get_table(identifier)
         if not changes:

@@ -99,7 +99,7 @@ class Database(Protocol):
 
     @property
     def table_suffix(self) -> str:
-        """The end of a statement that creates a table."""
+        """The SQL after the column definitions of a statement that creates a table."""
         ...
 
     def transaction(self) -> AbstractContextManager[Session]:
@@ -219,7 +219,7 @@ class MySqlDatabase:
     )
     lock_age = "TIMESTAMPDIFF(SECOND, acquired_at, NOW())"
     # Keys have at most 3072 bytes, too few for four columns of Java's definitions in utf8mb4;
-    # other collations take different names for equal.
+    # other collations treat different names as equal.
     table_suffix = " CHARACTER SET utf8mb3 COLLATE utf8mb3_bin"
 
     @contextmanager
@@ -232,7 +232,7 @@ class MySqlDatabase:
         try:
             with closing(pymysql.connect(**self.settings)) as connection:
                 session = _MySqlSession(connection, pymysql.DataError)
-                # Without the locks of gaps between keys, with which writers of locks deadlock.
+                # This level has no locks of gaps between keys, by which writers would deadlock.
                 session.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 yield session
                 connection.commit()
@@ -366,7 +366,7 @@ def _mysql(base: str, properties: Mapping[str, str]) -> MySqlDatabase:
         "port": port,
         "database": database,
         "charset": "utf8mb4",
-        # Ages of locks have no jumps, and values that do not fit are refused, not truncated.
+        # In UTC, ages of locks have no jumps; in strict mode, too long values are not truncated.
         "init_command": "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'",
     }
     return MySqlDatabase(base, settings)

@@ -196,8 +196,7 @@ class RestCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes through the server; return the table.
 
-        Without changes, no schema is published. Raises SchemaConflictError if the table does not
-        allow the changes.
+        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`.
         """
         table = self.get_table(identifier)
         if not changes:

@@ -36,7 +36,7 @@ from ingestd.paimon.spec.predicate_stats import ColumnStats
 
 _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
 _PAGE_ROWS = 1024
-"""The library checks the size of a page after this many rows."""
+"""The library checks the size of a page after at most this many rows."""
 _SAMPLE_ROWS = 4096
 _DELTAS = "DELTA_BINARY_PACKED"
 _INTEGER_DIGITS = 18

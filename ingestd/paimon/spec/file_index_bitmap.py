@@ -193,7 +193,8 @@ class BitmapIndex:
     def values(self) -> Iterator[_Value]:
         """Yield all non-null values in ascending order.
 
-        Timestamps of more than 6 digits are in microseconds.
+        Timestamps of more than 6 digits are in microseconds. Raises FormatError if the index is
+        damaged.
         """
         with _Damage(self.source):
             for _, at in self.blocks:

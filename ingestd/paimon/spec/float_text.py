@@ -1,10 +1,9 @@
 """Format floats and doubles as strings with the same digits as Java up to version 18.
 
-Unlike newer versions, these do not always print the shortest text that reads back as the same
-number, so the digits must be computed by their algorithm to get equal texts. It computes one
-decimal digit after the other, until the remainder is less than half the distance to the next
-number, in integers of 32, 64 or any number of bits, whichever is sufficient. The width affects the
-result in ties and overflows.
+These versions do not always print the shortest text that reads back as the same number, so the
+digits are computed by their algorithm: one decimal digit after the other, until the remainder is
+less than half the distance to the next number, in integers of 32, 64 or any number of bits,
+whichever is sufficient. The width affects the result in ties and overflows.
 """
 
 import math

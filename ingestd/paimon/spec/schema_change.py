@@ -26,7 +26,7 @@ class MoveType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A column position; `reference` is the neighbour of AFTER and BEFORE."""
+    """A column position; `reference` is the neighbouring column, for AFTER and BEFORE."""
 
     type: MoveType
     reference: str | None = None

@@ -16,6 +16,10 @@ SCHEMA_VERSION = 3
 class TableSchema:
     """A version of a table's schema.
 
+    `id` is the number of the version, `highest_field_id` the highest id that a column or nested
+    field ever had, `time_millis` the time of the version in milliseconds since 1970, and `version`
+    the version of the file format.
+
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
 
