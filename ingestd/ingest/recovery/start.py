@@ -344,7 +344,7 @@ def _log_start(registry: TableRegistry, new_sources: frozenset[str], floor: Vect
         if key in registry.progress.topics
     }
     context = {
-        "founded": sorted(new_sources),
+        "new_sources": sorted(new_sources),
         "tables": len(registry.tables),
         "read_again": {topic: count for topic, count in again.items() if count > 0},
     }
