@@ -184,9 +184,8 @@ class HiveCatalog:
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
         directory of this table that the metastore does not know counts as existing, and with
-        `ignore_if_exists` the catalog takes it over. Raises ConfigError for a name that Hive does
-        not allow, for the option `path`, and if Hive has a table of this name that is not a table
-        of Paimon; UnsupportedError for a column type that Hive does not have.
+        `ignore_if_exists` the catalog takes it over. Raises ConfigError for the option `path` and a
+        name that Hive refuses or has in another format, UnsupportedError for a type that it lacks.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
