@@ -6,8 +6,10 @@
 A commit writes 1,000 rows to an append table: one data file, one snapshot. `without`: a table that
 does not have the option. `daemon`: the metadata is written by the threads of the pipeline, for
 which a commit does not wait; CPU includes these threads. `library`: the metadata is written before
-the call returns. The three are measured by turns, a pair is a block of commits of each. The
-ratios are medians of the pairs. The last line is JSON.
+the call returns. The three are measured by turns, a pair is a block of commits of each, one right
+after the other. Wall time is the median of a block's commits, CPU is that of the whole block, until
+the last metadata is written. A block of 50 commits includes a merge of manifests, which is due at
+every 49th commit. The ratios are medians and quartiles of the pairs. The last line is JSON.
 """
 
 import argparse
@@ -15,9 +17,11 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -25,6 +29,9 @@ import ingestd.paimon as paimon
 from ingestd.ingest.tables.iceberg_threads import IcebergThreads
 from ingestd.paimon import Table
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.library import writer
+from ingestd.paimon.table.commit.table_commit import CommitResult
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 ROWS = 1_000
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("amount", pa.float64())])
@@ -33,7 +40,7 @@ _MILLIS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of a commit: until it returned, and of CPU in all threads."""
+    """Milliseconds of a commit: until it returned, and its share of the CPU of all threads."""
 
     wall_ms: float
     cpu_ms: float
@@ -92,8 +99,11 @@ class _Daemon(_Library):
 
     def commit(self) -> None:
         """Write the rows, and request metadata."""
-        super().commit()
-        self._threads.submit(self._files.name, self._files)
+        with patch.object(writer, "update_iceberg", self._submit):
+            super().commit()
+
+    def _submit(self, table: FileStoreTable, *, committed: CommitResult) -> None:
+        self._threads.submit(table.name, self._files, committed)
 
     def settle(self) -> None:
         """Wait until the metadata is written."""
@@ -102,15 +112,14 @@ class _Daemon(_Library):
 
 
 def block(way: _Library, commits: int) -> Cost:
-    """Return the medians of a number of commits."""
-    wall, cpu = [], []
+    """Return the median time of a number of commits, and the mean of their CPU."""
+    wall, used = [], time.process_time()
     for _ in range(commits):
-        begin, used = time.perf_counter(), time.process_time()
+        begin = time.perf_counter()
         way.commit()
         wall.append((time.perf_counter() - begin) * _MILLIS)
-        way.settle()
-        cpu.append((time.process_time() - used) * _MILLIS)
-    return Cost(median(wall), median(cpu))
+    way.settle()
+    return Cost(median(wall), (time.process_time() - used) * _MILLIS / commits)
 
 
 def measure(folder: Path, files: int, pairs: int, commits: int) -> dict[str, list[Cost]]:
@@ -130,24 +139,28 @@ def measure(folder: Path, files: int, pairs: int, commits: int) -> dict[str, lis
     return costs
 
 
-def ratios(costs: dict[str, list[Cost]]) -> dict[str, dict[str, float]]:
-    """Return the medians of the pairs in relation to `without`, of wall time and CPU."""
+def ratios(costs: dict[str, list[Cost]]) -> dict[str, dict[str, list[float]]]:
+    """Return the quartiles of the pairs in relation to `without`, of wall time and CPU."""
     base = costs["without"]
     return {
         name: {
-            "wall": median(a.wall_ms / b.wall_ms for a, b in zip(own, base, strict=True)),
-            "cpu": median(a.cpu_ms / b.cpu_ms for a, b in zip(own, base, strict=True)),
+            "wall": _quartiles(a.wall_ms / b.wall_ms for a, b in zip(own, base, strict=True)),
+            "cpu": _quartiles(a.cpu_ms / b.cpu_ms for a, b in zip(own, base, strict=True)),
         }
         for name, own in costs.items()
         if name != "without"
     }
 
 
+def _quartiles(values: Iterable[float]) -> list[float]:
+    return [round(value, 3) for value in quantiles(values, n=4, method="inclusive")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--files", type=int, default=1_000)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--commits", type=int, default=10, help="of each block")
+    parser.add_argument("--commits", type=int, default=50, help="of each block")
     parser.add_argument("--folder", type=Path, help="where tables are made and deleted again")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ingestd-iceberg-", dir=given.folder))
@@ -160,7 +173,9 @@ def main() -> None:
         print(f"{name:8} {wall:8.1f} ms until the commit returns, {cpu:8.1f} ms of CPU")
     found = ratios(costs)
     for name, by in found.items():
-        print(f"{name:8} {by['wall']:8.2f} of the time, {by['cpu']:.2f} of the CPU of `without`")
+        (low, wall, high), (least, cpu, most) = by["wall"], by["cpu"]
+        print(f"{name:8} {wall:.3f} ({low} to {high}) of the time of `without`")
+        print(f"{name:8} {cpu:.3f} ({least} to {most}) of the CPU of `without`")
     print(json.dumps({"iceberg_commit": {"pairs": given.pairs, "files": given.files, **found}}))
 
 

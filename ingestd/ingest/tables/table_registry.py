@@ -433,7 +433,7 @@ class TableRegistry:
                 f"table {name}: another process of pipeline {self._settings.name} committed "
                 f"identifier {committable.identifier} first; stop one of the two"
             )
-        self._after_commit(name, managed.table, progress.topic_keys)
+        self._after_commit(name, managed.table, result, progress.topic_keys)
         self.tables[name] = ManagedTable(
             table=managed.table,
             state=result.state,
@@ -444,9 +444,11 @@ class TableRegistry:
         )
         return result
 
-    def _after_commit(self, name: str, table: FileStoreTable, topic_keys: Iterable[str]) -> None:
+    def _after_commit(
+        self, name: str, table: FileStoreTable, result: CommitResult, topic_keys: Iterable[str]
+    ) -> None:
         self._by_topic_note(name, topic_keys)
-        self.iceberg.submit(name, table)
+        self.iceberg.submit(name, table, result)
 
     def _number_tables(self) -> None:
         """Give the next number to each table that has its first record since it was created."""

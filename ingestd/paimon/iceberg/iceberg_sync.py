@@ -8,25 +8,17 @@ exposes all data files.
 import json
 import logging
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
 
 from ingestd.errors import FormatError, IngestdError, UnsupportedError
+from ingestd.paimon.iceberg.data_file_records import data_file, file_changes, is_exposed
 from ingestd.paimon.iceberg.hive_entry import HiveEntry, hive_entry
-from ingestd.paimon.iceberg.iceberg_types import (
-    Json,
-    avro_value,
-    column_bounds,
-    refuse_unreadable,
-    schema_document,
-)
-from ingestd.paimon.iceberg.manifest_changes import (
-    FileChanges,
-    NewManifests,
-    added_entries,
-    next_manifests,
-)
-from ingestd.paimon.iceberg.manifest_format import DATA, SPEC_ID, avro_name
+from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
+from ingestd.paimon.iceberg.manifest_changes import NewManifests, added_entries, next_manifests
+from ingestd.paimon.iceberg.manifest_format import SPEC_ID
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.iceberg.table_metadata import (
     NewSnapshot,
@@ -40,15 +32,12 @@ from ingestd.paimon.iceberg.table_metadata import (
     without_expired,
 )
 from ingestd.paimon.spec.avro_blocks import BROKEN
-from ingestd.paimon.spec.binary_row import deserialize_row
-from ingestd.paimon.spec.compaction_options import num_levels
-from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.paimon.table.metadata.file_store_scan import delta_entries, live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -57,6 +46,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     latest_snapshot_id,
 )
+from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 
 _LOG = logging.getLogger(__name__)
@@ -68,6 +58,9 @@ If more are missing, the metadata is written again with only the newest snapshot
 """
 _ATTEMPTS = 3
 _MILLIS = 1000
+_REMEMBERED = 256
+"""Maximum number of tables about which a process remembers what it has derived from them."""
+_NO_DELTAS: Mapping[str, Sequence[ManifestEntry]] = MappingProxyType({})
 _UNREADABLE = (FileNotFoundError, FormatError)
 _FAILURES = (IngestdError, *BROKEN)
 
@@ -85,17 +78,20 @@ class SyncResult:
     restarted: bool = False
 
 
-def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
+def update_iceberg(
+    table: FileStoreTable, *, tags: bool = False, committed: CommitResult | None = None
+) -> bool:
     """Update a table's Iceberg metadata, if its options enable it; return False if that failed.
 
     Failures are logged, not raised: they do not affect the commit of the table, and the next call
     writes the metadata that is missing. With `tags`, the tags of the metadata are updated as well.
-    Branches other than the main branch have no Iceberg metadata.
+    Branches other than the main branch have no Iceberg metadata. `committed` is a commit that this
+    process has made: what it wrote is not read again.
     """
     if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
         return True
     try:
-        sync_iceberg(table, tags=tags)
+        sync_iceberg(table, tags=tags, committed=committed)
     except _FAILURES as error:
         context = {"table": table.name, "error": str(error)}
         _LOG.warning("iceberg_metadata_failed", extra={"ctx": context}, exc_info=True)
@@ -103,23 +99,38 @@ def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
     return True
 
 
-def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
+def sync_iceberg(
+    table: FileStoreTable, *, tags: bool = False, committed: CommitResult | None = None
+) -> SyncResult:
     """Write the Iceberg metadata that is missing, if the options of the table enable it.
 
-    If none is missing, or with `tags`, snapshots that have expired in the table are removed from
-    the metadata; with `tags`, its tags are updated. Raises UnsupportedError for a table or data
-    files that Iceberg readers cannot read, ConfigError for invalid options or a name that is in use
-    in the Hive Metastore, FormatError for damaged files, StorageError if the storage or the
-    metastore fails, FileNotFoundError if other processes delete files at the same time.
+    With `committed`, it is written up to the snapshot of this commit; later snapshots are left to
+    the processes that commit them. If none is missing, or with `tags`, snapshots that have expired
+    in the table are removed from the metadata; with `tags`, its tags are updated.
+
+    Raises UnsupportedError for a table or data files that Iceberg readers cannot read, ConfigError
+    for invalid options or a name that is in use in the Hive Metastore, FormatError for damaged
+    files, StorageError if the storage or the metastore fails, FileNotFoundError if other processes
+    delete files at the same time.
     """
-    latest = latest_snapshot(table.io, table.paths)
     sync = _open_sync(table)
+    latest = None if sync is None else _latest(table, committed)
     if sync is None or latest is None:
         return SyncResult(None, None)
-    result = sync.update(latest)
-    if tags or result.before == latest.id:
-        sync.renew(latest.id, tags=tags)
+    result = sync.update(latest, {} if committed is None else committed.deltas)
+    if result.after is not None and (tags or result.before == result.after):
+        sync.renew(result.after, tags=tags)
     return result
+
+
+def _latest(table: FileStoreTable, committed: CommitResult | None) -> Snapshot | None:
+    """Return the snapshot of a commit, or the newest one if it was rolled back or is not given."""
+    if committed is not None and committed.status == "committed":
+        known = committed.snapshot
+        stored = None if known is None else find_snapshot(table.io, table.paths, known.id)
+        if known is not None and is_same_snapshot(stored, known):
+            return known
+    return latest_snapshot(table.io, table.paths)
 
 
 def repair_iceberg(table: FileStoreTable) -> SyncResult:
@@ -145,7 +156,30 @@ def repair_iceberg(table: FileStoreTable) -> SyncResult:
     return replace(result, before=before)
 
 
+@dataclass(frozen=True, eq=False)
+class _SameTable:
+    """A table as a key: equal to another handle with the same schema and FileIO objects."""
+
+    table: FileStoreTable
+
+    def __hash__(self) -> int:
+        return hash((self.table.path, id(self.table.schema)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _SameTable):
+            return NotImplemented
+        a, b = self.table, other.table
+        places = [(table.path, table.name, table.branch) for table in (a, b)]
+        return places[0] == places[1] and a.schema is b.schema and a.io is b.io
+
+
 def _open_sync(table: FileStoreTable) -> "_Sync | None":
+    return _remembered_sync(_SameTable(table))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_sync(key: _SameTable) -> "_Sync | None":
+    table = key.table
     settings = iceberg_settings(table.schema.options)
     if settings is None:
         return None
@@ -177,36 +211,47 @@ class _Sync:
     """The updates of one table's Iceberg metadata.
 
     `store` is the directory of the metadata, `entry` the entry in a Hive Metastore (None: the table
-    has no entry).
+    has no entry). `_tables` and `_headers` have the table, and the headers of its manifests, by
+    schema id.
     """
 
     table: FileStoreTable
     settings: IcebergSettings
     store: MetadataStore
     entry: HiveEntry | None
+    _tables: dict[int, FileStoreTable] = field(default_factory=dict)
+    _headers: dict[int, Mapping[str, str]] = field(default_factory=dict)
 
-    def update(self, latest: Snapshot) -> SyncResult:
-        """Write the missing documents up to the snapshot `latest`, or a document of it alone."""
+    def update(
+        self, latest: Snapshot, deltas: Mapping[str, Sequence[ManifestEntry]] = _NO_DELTAS
+    ) -> SyncResult:
+        """Write the missing documents up to the snapshot `latest`, or a document of it alone.
+
+        `deltas` are entries of snapshots, by the name of their delta manifest list.
+        """
         for _ in range(_ATTEMPTS):
             try:
-                return self._run(latest)
+                return self._run(latest, deltas)
             except FileNotFoundError:
                 continue  # another process was faster, and deleted files that this process reads
             except FormatError:
                 break
         before = self._shown()
+        latest = latest_snapshot(self.table.io, self.table.paths) or latest
         self.begin(latest)
         return SyncResult(before, latest.id, restarted=True)
 
-    def _run(self, latest: Snapshot) -> SyncResult:
+    def _run(self, latest: Snapshot, deltas: Mapping[str, Sequence[ManifestEntry]]) -> SyncResult:
         """Write a document for each snapshot after that of the newest document, up to `latest`.
 
         If these snapshots cannot be added, a document of `latest` alone is written (see `begin`).
         Raises FormatError for damaged metadata, FileNotFoundError if other processes delete files
         meanwhile.
         """
-        version = self.store.newest_version()
-        base = None if version is None else self.store.read(version)
+        version, base = self.store.newest() or (None, None)
+        if version is not None and version >= latest.id:
+            # Another process may have committed and written its metadata meanwhile.
+            latest = latest_snapshot(self.table.io, self.table.paths) or latest
         if version == latest.id and shows(base, latest):
             self.store.repair_hint(version)
             self._register()
@@ -214,7 +259,7 @@ class _Sync:
         missing = None if base is None else self._missing(base, latest)
         try:
             for snapshot in missing or ():
-                base = self._add(base, snapshot)
+                base = self._add(base, snapshot, deltas)
                 if base is None:  # another process has written this version
                     break
         except UnsupportedError:
@@ -279,7 +324,7 @@ class _Sync:
         Raises UnsupportedError for files that Iceberg readers cannot read.
         """
         table = self._with_schema(snapshot.schema_id)
-        exposed = (_data_file(table, entry) for entry in self._exposed(snapshot))
+        exposed = (data_file(table, entry) for entry in self._exposed(snapshot))
         entries = added_entries(exposed, snapshot.id)
         new = self._new_manifests(table, snapshot)
         described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
@@ -317,7 +362,9 @@ class _Sync:
         known = [snapshot for snapshot in snapshots if snapshot is not None]
         return [*known, latest] if len(known) == len(between) else None
 
-    def _add(self, base: Json, snapshot: Snapshot) -> Json | None:
+    def _add(
+        self, base: Json, snapshot: Snapshot, deltas: Mapping[str, Sequence[ManifestEntry]]
+    ) -> Json | None:
         """Write a document that adds a snapshot to `base`; return it.
 
         Returns None, and writes nothing, if another process has written this version. Raises
@@ -328,7 +375,9 @@ class _Sync:
         refuse_unreadable(table.schemas(before), table.schema)
         new = self._new_manifests(table, snapshot)
         listed = self.store.read_list(current_snapshot(base)["manifest-list"])
-        changes = _file_changes(table, delta_entries(table, snapshot))
+        delta = deltas.get(snapshot.delta_manifest_list)
+        delta = delta_entries(table, snapshot) if delta is None else delta
+        changes = file_changes(table, delta)
         manifests, removes = next_manifests(listed, changes, new, self.store.read_manifest)
         described = NewSnapshot(snapshot, new.add_list(manifests), removes)
         schemas = [table.schemas(schema_id) for schema_id in range(before, table.schema.id + 1)]
@@ -336,6 +385,7 @@ class _Sync:
         document = next_document(base, described, schemas, earliest, _now_ms())
         if not self.store.publish(document, new.files):
             return None
+        self.store.remember_list(new.files[described.manifest_list], manifests)
         self._register()
         if self.settings.deletes_old:
             self.store.delete_documents_before(snapshot.id - self.settings.previous_versions)
@@ -361,30 +411,34 @@ class _Sync:
 
     def _exposed(self, snapshot: Snapshot) -> list[ManifestEntry]:
         table = self._with_schema(snapshot.schema_id)
-        return [entry for entry in live_files(table, snapshot) if _is_exposed(table, entry.file)]
+        return [entry for entry in live_files(table, snapshot) if is_exposed(table, entry.file)]
 
     def _with_schema(self, schema_id: int) -> FileStoreTable:
         """Return the table with one of its schemas, but with its current options."""
-        schema = self.table.schemas(schema_id)
-        return self.table.with_schema(replace(schema, options=self.table.schema.options))
+        if schema_id not in self._tables:
+            schema = self.table.schemas(schema_id)
+            schema = replace(schema, options=self.table.schema.options)
+            self._tables[schema_id] = self.table.with_schema(schema)
+        return self._tables[schema_id]
 
     def _new_manifests(self, table: FileStoreTable, snapshot: Snapshot) -> NewManifests:
         schema = table.schema
-        header = {
-            "schema": json.dumps(schema_document(schema)),
-            "schema-id": str(schema.id),
-            "partition-spec": json.dumps(partition_fields(schema)),
-            "partition-spec-id": str(SPEC_ID),
-            "format-version": str(self.settings.format_version),
-            "content": "data",
-        }
+        if schema.id not in self._headers:
+            self._headers[schema.id] = {
+                "schema": json.dumps(schema_document(schema)),
+                "schema-id": str(schema.id),
+                "partition-spec": json.dumps(partition_fields(schema)),
+                "partition-spec-id": str(SPEC_ID),
+                "format-version": str(self.settings.format_version),
+                "content": "data",
+            }
         return NewManifests(
             self.store.folder,
             snapshot.id,
             schema.select(schema.partition_keys),
             self.settings,
             table.options.manifest_target_file_size,
-            header,
+            self._headers[schema.id],
         )
 
     def _delete_old(self, version: int) -> None:
@@ -406,88 +460,3 @@ def _uuid(others: Sequence[Json], snapshot: Snapshot) -> str | None:
 
 def _now_ms() -> int:
     return int(time.time() * _MILLIS)
-
-
-_FORMAT = "parquet"
-
-
-def _file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
-    """Return the exposed data files that a snapshot adds, and the data files that it removes.
-
-    `entries` are the delta manifest entries of the snapshot, in order; `table` has its schema.
-    Raises UnsupportedError for an added file that Iceberg readers cannot read.
-    """
-    added: dict[str, Json] = {}
-    removed: dict[str, tuple[Json, ...]] = {}
-    only_adds = True
-    for entry in entries:
-        name = entry.file.file_name
-        if entry.kind == FileKind.DELETE:
-            only_adds = False
-            added.pop(name, None)
-            removed[name] = _partition(table, entry.partition)
-        elif _is_exposed(table, entry.file):
-            removed.pop(name, None)
-            added[name] = _data_file(table, entry)
-    partitions = {
-        *removed.values(),
-        *(tuple(record["partition"].values()) for record in added.values()),
-    }
-    return FileChanges(added, removed, frozenset(partitions), only_adds)
-
-
-def _is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
-    """Return whether the Iceberg metadata exposes a live data file."""
-    if not table.schema.primary_keys:
-        return True
-    return file.level == num_levels(table.schema.options) - 1
-
-
-def _data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
-    """Return the Iceberg record of a data file for a manifest, with the bounds of its columns.
-
-    Raises UnsupportedError if Iceberg readers cannot read the file.
-    """
-    file, path = entry.file, live_path(table, entry.partition, entry.bucket, entry.file)
-    schema = table.schemas(file.schema_id)
-    if not file.file_name.endswith(f".{_FORMAT}"):
-        raise UnsupportedError(
-            f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
-            "metadata follows once a full compaction has rewritten it"
-        )
-    refuse_unreadable(schema, table.schema)
-    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
-    fields = {field.name: field for field in schema.fields}
-    types = [fields[name].type for name in names]
-    low = deserialize_row(types, file.value_stats.min_values)
-    high = deserialize_row(types, file.value_stats.max_values)
-    known = tuple(
-        name
-        for name, least, most in zip(names, low, high, strict=True)
-        if least is not None and most is not None
-    )
-    nulls = zip(names, file.value_stats.null_counts, strict=True)
-    keys = table.schema.partition_keys
-    return {
-        "content": DATA,
-        "file_path": path,
-        "file_format": _FORMAT,
-        "partition": dict(
-            zip(map(avro_name, keys), _partition(table, entry.partition), strict=True)
-        ),
-        "record_count": file.row_count,
-        "file_size_in_bytes": file.file_size,
-        "null_value_counts": _pairs({fields[name].id: n for name, n in nulls if n is not None}),
-        "lower_bounds": _pairs(column_bounds(fields, names, low, known)),
-        "upper_bounds": _pairs(column_bounds(fields, names, high, known)),
-    }
-
-
-def _pairs(values: dict[int, Json]) -> list[Json]:
-    return [{"key": key, "value": value} for key, value in values.items()]
-
-
-def _partition(table: FileStoreTable, partition: bytes) -> tuple[Json, ...]:
-    types = table.partition_types
-    cells = zip(types, deserialize_row(types, partition), strict=True)
-    return tuple(avro_value(t, value) for t, value in cells)

@@ -94,9 +94,8 @@ class NewManifests:
         path = f"{self.folder}/snap-1-{self._uuid}.avro"
         header = {"snapshot-id": str(self.snapshot_id), "format-version": "2"}
         settings = self.settings
-        self.files[path] = encode_list(
-            manifests, settings.codec, header, legacy=settings.legacy_names
-        )
+        data = encode_list(manifests, settings.codec, header, legacy=settings.legacy_names)
+        self.files[path] = data
         return path
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ingestd.errors import FormatError
@@ -29,6 +29,7 @@ SPEC_ID = 0
 _LEGACY = {
     f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")
 }
+_REMEMBERED_SCHEMAS = 32
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -64,7 +65,7 @@ class IcebergEntry:
         return str(self.data_file["file_path"]).rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IcebergManifest:
     """An entry of a manifest list; `partitions` has the bounds of each partition column.
 
@@ -86,6 +87,12 @@ class IcebergManifest:
     deleted_rows_count: int
     partitions: Sequence[Mapping[str, Json]]
 
+    @cached_property
+    def encoded(self) -> bytes:
+        """The entry as an Avro record, which does not depend on the names of the fields."""
+        schema = _parsed_schema(_list_schema(legacy=False))
+        return avro_blocks.encode_records(schema, [_members(self)])
+
 
 def encode_manifest(
     entries: Sequence[IcebergEntry],
@@ -97,8 +104,11 @@ def encode_manifest(
 
     `codec` is the Avro codec of its blocks; `header` has additional entries of its Avro header.
     """
+    schema = _manifest_schema(tuple(partition_fields))
     records = [_members(entry) for entry in entries]
-    return _encode(_manifest_schema(partition_fields), records, codec, header)
+    payload = avro_blocks.encode_records(_parsed_schema(schema), records)
+    blocks = [(len(records), payload)] if records else []
+    return avro_blocks.encode_blocks(schema, blocks, codec, header=header)
 
 
 def decode_manifest(data: bytes, source: str) -> list[IcebergEntry]:
@@ -195,12 +205,9 @@ def encode_list(
     manifests: Sequence[IcebergManifest], codec: str, header: Mapping[str, str], *, legacy: bool
 ) -> bytes:
     """Return the bytes of a manifest list; `legacy` selects the field names of Iceberg 1.4."""
-    names = {field.name: field.name for field in fields(IcebergManifest)}
-    names |= _LEGACY if legacy else {}
-    records = [
-        {names[name]: value for name, value in _members(manifest).items()} for manifest in manifests
-    ]
-    return _encode(_list_schema(names), records, codec, header)
+    payload = b"".join(manifest.encoded for manifest in manifests)
+    blocks = [(len(manifests), payload)] if manifests else []
+    return avro_blocks.encode_blocks(_list_schema(legacy=legacy), blocks, codec, header=header)
 
 
 def decode_list(data: bytes, source: str) -> list[IcebergManifest]:
@@ -228,15 +235,6 @@ def _members(record: IcebergEntry | IcebergManifest) -> dict[str, Json]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def _encode(
-    schema: Json, records: list[dict[str, Json]], codec: str, header: Mapping[str, str]
-) -> bytes:
-    text = json.dumps(schema)
-    payload = avro_blocks.encode_records(_parsed_schema(text), records)
-    blocks = [(len(records), payload)] if records else []
-    return avro_blocks.encode_blocks(text, blocks, codec, header=header)
-
-
 def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
     try:
         file = avro_blocks.decode_blocks(data)
@@ -250,7 +248,7 @@ def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
         raise FormatError(f"{source} is not a readable Avro file: {error!r}") from error
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=_REMEMBERED_SCHEMAS)
 def _parsed_schema(text: str) -> Json:
     return avro_blocks.parse_block_schema(json.loads(text))
 
@@ -275,7 +273,8 @@ def _map(key_id: int, value_id: int, value: str) -> Json:
     return {"type": "array", "items": pair, "logicalType": "map"}
 
 
-def _manifest_schema(partition_fields: Sequence[DataField]) -> Json:
+@lru_cache(maxsize=_REMEMBERED_SCHEMAS)
+def _manifest_schema(partition_fields: Sequence[DataField]) -> str:
     partition = _record(
         "r102",
         *(
@@ -300,7 +299,7 @@ def _manifest_schema(partition_fields: Sequence[DataField]) -> Json:
         _optional("content_offset", "long", 144),
         _optional("content_size_in_bytes", "long", 145),
     )
-    return _record(
+    entry = _record(
         "manifest_entry",
         _field("status", "int", 0),
         _optional("snapshot_id", "long", 1),
@@ -308,9 +307,13 @@ def _manifest_schema(partition_fields: Sequence[DataField]) -> Json:
         _optional("file_sequence_number", "long", 4),
         _field("data_file", data_file, 2),
     )
+    return json.dumps(entry)
 
 
-def _list_schema(names: Mapping[str, str]) -> Json:
+@lru_cache(maxsize=2)
+def _list_schema(*, legacy: bool) -> str:
+    names = {field.name: field.name for field in fields(IcebergManifest)}
+    names |= _LEGACY if legacy else {}
     summary = _record(
         "r508",
         _field("contains_null", "boolean", 509),
@@ -318,7 +321,7 @@ def _list_schema(names: Mapping[str, str]) -> Json:
         _optional("lower_bound", "bytes", 510),
         _optional("upper_bound", "bytes", 511),
     )
-    return _record(
+    entry = _record(
         "manifest_file",
         _field("manifest_path", "string", 500),
         _field("manifest_length", "long", 501),
@@ -335,3 +338,4 @@ def _list_schema(names: Mapping[str, str]) -> Json:
         _field("deleted_rows_count", "long", 514),
         _optional("partitions", {"type": "array", "items": summary, "element-id": 508}, 507),
     )
+    return json.dumps(entry)

@@ -5,10 +5,11 @@ written last, so readers see only complete snapshots, even if the process ends i
 several processes write a version, one of them succeeds.
 """
 
+import contextlib
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError
 from ingestd.paimon.iceberg.manifest_format import (
@@ -18,12 +19,32 @@ from ingestd.paimon.iceberg.manifest_format import (
     decode_list,
     decode_manifest,
 )
-from ingestd.paimon.iceberg.table_metadata import encode_metadata, parse_metadata
+from ingestd.paimon.iceberg.table_metadata import (
+    SnapshotTexts,
+    encode_metadata,
+    parse_metadata,
+    snapshot_texts,
+)
 from ingestd.paimon.io.file_io import DirectoryEntry, FileIO
 
 _LOG = logging.getLogger(__name__)
 _HINT = "version-hint.text"
 _VERSION = re.compile(r"v(\d+)\.metadata\.json")
+_REMEMBERED_BYTES = 1 << 18
+"""Size of the largest file whose content is remembered."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The document and the manifest list that were read or written last.
+
+    Each has the bytes of the file and its content, which is never changed. The bytes are compared
+    with those of the file, so other writers may replace it.
+    """
+
+    document: tuple[bytes, Json] = (b"", None)
+    texts: SnapshotTexts = field(default_factory=dict)
+    manifests: tuple[bytes, list[IcebergManifest]] = (b"", [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +56,19 @@ class MetadataStore:
 
     io: FileIO
     folder: str
+    _memory: _Memory = field(default_factory=_Memory, repr=False, compare=False)
+
+    def newest(self) -> tuple[int, Json] | None:
+        """Return the newest version that has a document, with the document, or None.
+
+        Raises the errors of `read`.
+        """
+        hint = self._hint()
+        if hint is not None and not self.io.exists(self.document_path(hint + 1)):
+            with contextlib.suppress(FileNotFoundError):
+                return hint, self.read(hint)
+        version = self.newest_version()
+        return None if version is None else (version, self.read(version))
 
     def newest_version(self) -> int | None:
         """Return the newest version that has a document, or None without documents."""
@@ -56,12 +90,38 @@ class MetadataStore:
         Raises FileNotFoundError if it does not exist, FormatError if it is damaged.
         """
         path = self.document_path(version)
-        return parse_metadata(self.io.read_bytes(path), path)
+        data = self.io.read_bytes(path)
+        known, document = self._memory.document
+        if data != known:
+            document = parse_metadata(data, path)
+            self._remember_document(data, document)
+        return document
 
     def read_list(self, path: str) -> list[IcebergManifest]:
         """Return the entries of a manifest list. Raises the errors of `read`."""
         here = self._here(path)
-        return decode_list(self.io.read_bytes(here), here)
+        data = self.io.read_bytes(here)
+        known, manifests = self._memory.manifests
+        if data != known:
+            manifests = decode_list(data, here)
+            self.remember_list(data, manifests)
+        return manifests
+
+    def remember_list(self, data: bytes, manifests: list[IcebergManifest]) -> None:
+        """Keep the entries of a manifest list, so that it need not be decoded again."""
+        if len(data) <= _REMEMBERED_BYTES:
+            self._memory.manifests = (data, manifests)
+
+    def _remember_document(self, data: bytes, document: Json) -> None:
+        if len(data) <= _REMEMBERED_BYTES:
+            self._memory.document = (data, document)
+
+    def _encode(self, document: Json) -> bytes:
+        texts = snapshot_texts(document, self._memory.texts)
+        data = encode_metadata(document, texts)
+        if len(data) <= _REMEMBERED_BYTES:
+            self._memory.texts = texts
+        return data
 
     def read_manifest(self, manifest: IcebergManifest) -> list[IcebergEntry]:
         """Return the entries of a manifest. Raises the errors of `read`."""
@@ -75,11 +135,12 @@ class MetadataStore:
         """
         for path, data in files.items():
             self.io.write_new(path, data)
-        version = document["current-snapshot-id"]
-        if not self.io.try_write_atomic(self.document_path(version), encode_metadata(document)):
+        version, data = document["current-snapshot-id"], self._encode(document)
+        if not self.io.try_write_atomic(self.document_path(version), data):
             for path in files:
                 self.io.delete_quietly(path)
             return False
+        self._remember_document(data, document)
         self._overwrite_hint(version)
         return True
 
@@ -97,9 +158,9 @@ class MetadataStore:
 
     def overwrite(self, document: Json) -> None:
         """Write a document, which replaces the document of the same version."""
-        self.io.overwrite(
-            self.document_path(document["current-snapshot-id"]), encode_metadata(document)
-        )
+        data = self._encode(document)
+        self.io.overwrite(self.document_path(document["current-snapshot-id"]), data)
+        self._remember_document(data, document)
 
     def unnamed_files(self, older_than_ms: int) -> list[DirectoryEntry]:
         """Return files that no readable document refers to, if they are old enough.

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ingestd.errors import FormatError
@@ -23,6 +24,9 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 
 Json = Any
+SnapshotTexts = Mapping[int, tuple[Json, str]]
+"""Snapshots of a document and their JSON, by the identity of the snapshot."""
+_NO_TEXTS: SnapshotTexts = MappingProxyType({})
 _SOURCE = "paimon.delta-manifest-list"
 """Key in the summary of a snapshot: the name of the Paimon snapshot's delta manifest list."""
 _MAIN = "main"
@@ -46,9 +50,25 @@ def parse_metadata(data: bytes, source: str) -> Json:
     return document
 
 
-def encode_metadata(document: Json) -> bytes:
-    """Return the bytes of a metadata document."""
-    return json.dumps(document, ensure_ascii=False).encode()
+def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
+    """Return the JSON of each snapshot of a document; that in `known` is not encoded again."""
+    texts = {}
+    for entry in document["snapshots"]:
+        text = known.get(id(entry))
+        texts[id(entry)] = (entry, _text(entry)) if text is None or text[0] is not entry else text
+    return texts
+
+
+def encode_metadata(document: Json, texts: SnapshotTexts = _NO_TEXTS) -> bytes:
+    """Return the bytes of a metadata document; `texts` are known ones of its snapshots."""
+    texts = snapshot_texts(document, texts)
+    rest = {name: value for name, value in document.items() if name != "snapshots"}
+    snapshots = ", ".join(texts[id(entry)][1] for entry in document["snapshots"])
+    return f'{_text(rest)[:-1]}, "snapshots": [{snapshots}]}}'.encode()
+
+
+def _text(document: Json) -> str:
+    return json.dumps(document, ensure_ascii=False)
 
 
 def current_snapshot(document: Json) -> Json:

@@ -128,7 +128,7 @@ class Writer:
         if result.status == "replayed":
             self._delete_files()
         self.snapshot = None if result.status == "empty" else result.snapshot
-        update_iceberg(self._table)
+        update_iceberg(self._table, committed=result)
         return self.snapshot
 
     def abort(self) -> None:

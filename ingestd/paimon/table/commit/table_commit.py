@@ -11,9 +11,9 @@ written last. Data files are never deleted here, because the caller may commit t
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ingestd.crash_points import CrashPoint, reach
@@ -177,13 +177,15 @@ class CommitResult:
     committed this identifier or a later one; `snapshot` is the user's newest snapshot, None if it
     has expired. `empty`: the committable had no changes; `snapshot` is that of the given state.
     `state` is always the newest known state of the table; `attempts` is the number of snapshots
-    that were prepared to be published.
+    that were prepared to be published. `deltas` has the entries of the created snapshots, in order,
+    by the name of their delta manifest list.
     """
 
     status: CommitStatus
     snapshot: Snapshot | None
     state: TableState
     attempts: int
+    deltas: Mapping[str, Sequence[ManifestEntry]] = field(default_factory=dict)
 
 
 def commit(
@@ -218,14 +220,14 @@ def commit(
     attempts = 0
     if _is_replay(current, request):
         return _replayed(table, refresh_state(table, current), request, attempts)
-    retries = Retries(table.options)
+    retries, deltas = Retries(table.options), dict[str, Sequence[ManifestEntry]]()
     for change in changes:
         retry = _CommitRetry(table, request, change, current, retries)
         if not retry.run():
             return _replayed(table, retry.current, request, retry.attempts)
-        current = retry.current
-        attempts += retry.attempts
-    return CommitResult("committed", current.snapshot, current, attempts)
+        current, attempts = retry.current, attempts + retry.attempts
+        deltas |= retry.deltas
+    return CommitResult("committed", current.snapshot, current, attempts, deltas)
 
 
 def _is_batch(request: CommitRequest) -> bool:
@@ -263,6 +265,11 @@ class _CommitRetry:
         self._planned = planned
         self._retries = retries
         self._delta: Delta | None = None
+
+    @property
+    def deltas(self) -> dict[str, Sequence[ManifestEntry]]:
+        """The entries of the snapshot, by the name of its delta manifest list."""
+        return {} if self._delta is None else {self._delta.list_name: self._delta.entries}
 
     def run(self) -> bool:
         """Publish the snapshot; return False if the same identifier was committed concurrently.

@@ -144,7 +144,7 @@ def test_a_document_of_java_shows_what_was_committed_before_it() -> None:
     "data",
     [b"", b"{", b"[]", b"{}", json.dumps({"format-version": 2}).encode(),
      encode_metadata({**grown(2, schema()), "current-snapshot-id": 9}),
-     encode_metadata({**grown(2, schema()), "snapshots": None})],
+     json.dumps({**grown(2, schema()), "snapshots": None}).encode()],
     ids=["empty", "cut", "list", "no fields", "no table", "unknown snapshot", "no snapshots"],
 )  # fmt: skip
 def test_a_damaged_document_is_named(data: bytes) -> None:

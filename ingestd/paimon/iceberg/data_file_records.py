@@ -1,0 +1,103 @@
+"""Describe the data files of a Paimon table as Iceberg's manifests list them."""
+
+from collections.abc import Iterable
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.iceberg.iceberg_types import (
+    Json,
+    avro_value,
+    column_bounds,
+    refuse_unreadable,
+)
+from ingestd.paimon.iceberg.manifest_changes import FileChanges
+from ingestd.paimon.iceberg.manifest_format import DATA, avro_name
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.compaction_options import num_levels
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_FORMAT = "parquet"
+
+
+def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
+    """Return the exposed data files that a snapshot adds, and the data files that it removes.
+
+    `entries` are the delta manifest entries of the snapshot, in order; `table` has its schema.
+    Raises UnsupportedError for an added file that Iceberg readers cannot read.
+    """
+    added: dict[str, Json] = {}
+    removed: dict[str, tuple[Json, ...]] = {}
+    only_adds = True
+    for entry in entries:
+        name = entry.file.file_name
+        if entry.kind == FileKind.DELETE:
+            only_adds = False
+            added.pop(name, None)
+            removed[name] = _partition(table, entry.partition)
+        elif is_exposed(table, entry.file):
+            removed.pop(name, None)
+            added[name] = data_file(table, entry)
+    partitions = {
+        *removed.values(),
+        *(tuple(record["partition"].values()) for record in added.values()),
+    }
+    return FileChanges(added, removed, frozenset(partitions), only_adds)
+
+
+def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
+    """Return whether the Iceberg metadata exposes a live data file."""
+    if not table.schema.primary_keys:
+        return True
+    return file.level == num_levels(table.schema.options) - 1
+
+
+def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
+    """Return the Iceberg record of a data file for a manifest, with the bounds of its columns.
+
+    Raises UnsupportedError if Iceberg readers cannot read the file.
+    """
+    file, path = entry.file, live_path(table, entry.partition, entry.bucket, entry.file)
+    schema = table.schemas(file.schema_id)
+    if not file.file_name.endswith(f".{_FORMAT}"):
+        raise UnsupportedError(
+            f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
+            "metadata follows once a full compaction has rewritten it"
+        )
+    refuse_unreadable(schema, table.schema)
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    fields = {field.name: field for field in schema.fields}
+    types = [fields[name].type for name in names]
+    low = deserialize_row(types, file.value_stats.min_values)
+    high = deserialize_row(types, file.value_stats.max_values)
+    known = tuple(
+        name
+        for name, least, most in zip(names, low, high, strict=True)
+        if least is not None and most is not None
+    )
+    nulls = zip(names, file.value_stats.null_counts, strict=True)
+    keys = table.schema.partition_keys
+    return {
+        "content": DATA,
+        "file_path": path,
+        "file_format": _FORMAT,
+        "partition": dict(
+            zip(map(avro_name, keys), _partition(table, entry.partition), strict=True)
+        ),
+        "record_count": file.row_count,
+        "file_size_in_bytes": file.file_size,
+        "null_value_counts": _pairs({fields[name].id: n for name, n in nulls if n is not None}),
+        "lower_bounds": _pairs(column_bounds(fields, names, low, known)),
+        "upper_bounds": _pairs(column_bounds(fields, names, high, known)),
+    }
+
+
+def _pairs(values: dict[int, Json]) -> list[Json]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def _partition(table: FileStoreTable, partition: bytes) -> tuple[Json, ...]:
+    types = table.partition_types
+    cells = zip(types, deserialize_row(types, partition), strict=True)
+    return tuple(avro_value(t, value) for t, value in cells)
