@@ -193,9 +193,9 @@ class Supervisor:
     def run(self) -> int:
         """Run the pipeline to its end; return the exit code."""
         while True:
+            self._adopt_next()
             error = self._attempt()
             if error is None and self._next is not None and not self._stopping.is_set():
-                self._settings, self._next = self._next, None
                 continue
             if error is not None:
                 self._status.failed(error)
@@ -210,7 +210,8 @@ class Supervisor:
     def follow(self, settings: PipelineSettings) -> None:
         """Finish the batch in progress, then start the query again with these settings.
 
-        Returns when the query in progress has ended.
+        Returns when the query in progress has ended. A query that is being started, or waits for
+        its restart, gets the settings then.
         """
         self._next = settings
         if self._run is not None:
@@ -218,7 +219,12 @@ class Supervisor:
 
     def reopen(self) -> None:
         """Finish the batch in progress, then open the tables again and restart the query."""
-        self.follow(self._settings)
+        self.follow(self._next or self._settings)
+
+    def _adopt_next(self) -> None:
+        """Use the settings that `follow` has received since the last query was created."""
+        following, self._next = self._next, None
+        self._settings = following or self._settings
 
     def stop(self) -> None:
         """Finish the batch in progress, then stop the pipeline.
@@ -238,8 +244,8 @@ class Supervisor:
         run = self._run = self._make_run(self._settings, self._listener)
         try:
             run.start(until_latest=self._until_latest)
-            if self._stopping.is_set():
-                run.stop()
+            if self._stopping.is_set() or self._next is not None:
+                run.stop()  # requested before there was a query
             else:
                 self._status.enter("running")
                 _LOG.info("query_running")

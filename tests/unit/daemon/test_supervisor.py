@@ -301,6 +301,45 @@ def test_other_settings_are_followed_with_a_new_run_after_the_batch_in_flight() 
     assert status.document()["restarts"] == 0
 
 
+def test_settings_that_come_during_a_backoff_are_those_of_the_next_run() -> None:
+    runs = Runs([SourceError("a"), FencedError("end of the test")])
+    one, status = supervisor(runs, policy=RestartPolicy(3, 600, 1.0, 1.0))
+    thread = threading.Thread(target=one.run, daemon=True)
+    thread.start()
+    eventually(lambda: state(status) == "backoff")
+    one.follow(replace(settings(), trigger_seconds=7.0))
+    one.reopen()
+    thread.join(30)
+    assert [run.settings.trigger_seconds for run in runs.made] == [1.0, 7.0]
+
+
+def test_settings_that_come_during_the_start_end_the_query_once_it_runs() -> None:
+    starting, told = threading.Event(), threading.Event()
+    made: list[Run] = []
+
+    class Slow(Run):
+        def start(self, *, until_latest: bool) -> None:
+            starting.set()
+            assert told.wait(30)
+            self.stopped.clear()  # a query that does not exist yet cannot be stopped
+
+    def run(one: PipelineSettings, listener: BatchListener) -> Run:
+        made.append(Slow(None, listener, one))
+        return made[-1]
+
+    status = Status("p", "1", [])
+    one = Supervisor(settings(), DaemonSettings("127.0.0.1:0", "1", QUICK), status, run)
+    thread = threading.Thread(target=one.run, daemon=True)
+    thread.start()
+    assert starting.wait(30)
+    one.follow(replace(settings(), trigger_seconds=7.0))
+    told.set()
+    eventually(lambda: len(made) == 2 and state(status) == "running")
+    one.stop()
+    thread.join(30)
+    assert [run.settings.trigger_seconds for run in made] == [1.0, 7.0]
+
+
 def test_sighup_reads_again_and_goes_on_with_what_it_gives() -> None:
     runs = Runs([None, None])
     asked: list[int] = []
