@@ -305,7 +305,7 @@ class JsonFormatter(logging.Formatter):
     """A formatter that writes each event as one line: a JSON object in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without its end."""
+        """Return an event as text, without a line end."""
         document: dict[str, object] = {
             "ts": _timestamp(record),
             "level": record.levelname,
@@ -326,7 +326,7 @@ class TextFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without its end."""
+        """Return an event as text, without a line end."""
         values = event_fields(record).items()
         fields = "".join(f" {name}={_word(redact(str(value)))}" for name, value in values)
         time = _timestamp(record)[11:23]

@@ -1,7 +1,8 @@
 """The Prometheus collectors, and functions that update them from plain values.
 
-Only the driver updates them, after a commit; tasks return their counts with their results. The
-values of labels are bounded: never a partition value, a bucket, a key, a file or an error message.
+Only the driver updates them. Tasks return counts with their results, which are added after the
+batch is committed. The values of labels are bounded: never a partition value, a bucket, a key, a
+file or an error message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -299,12 +300,12 @@ def record_files(table: str, files: int, size: int) -> None:
 
 
 def record_phase(phase: str, seconds: float) -> None:
-    """Record the duration of a phase of a micro-batch."""
+    """Record the duration of a phase of a micro-batch in seconds."""
     PHASE_SECONDS.labels(phase).observe(seconds)
 
 
 def record_batch(seconds: float, time_seconds: float) -> None:
-    """Record the duration of a micro-batch, and its end (seconds since 1970)."""
+    """Record the duration of a micro-batch in seconds, and its end (seconds since 1970)."""
     BATCH_SECONDS.observe(seconds)
     LAST_BATCH.set(time_seconds)
 
@@ -315,7 +316,7 @@ def record_poll(time_seconds: float) -> None:
 
 
 def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:
-    """Record the result, attempts and duration of a commit to a table."""
+    """Record the result, the number of attempts and the seconds of a commit to a table."""
     COMMITS.labels(table, result).inc()
     COMMIT_ATTEMPTS.labels(table).inc(attempts)
     COMMIT_SECONDS.labels(table).observe(seconds)

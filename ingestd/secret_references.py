@@ -15,7 +15,7 @@ _known: dict[str, str] = {}
 
 
 class UnresolvedError(Exception):
-    """A reference that cannot be resolved on this machine; without its value in the message."""
+    """A reference cannot be resolved on this machine; the message does not contain its value."""
 
 
 def holds_reference(text: str | None) -> bool:

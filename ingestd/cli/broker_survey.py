@@ -119,7 +119,7 @@ def proposed_sources(
 
 
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
-    """Return the proposal with the tables that a dry run of its YAML `text` would create.
+    """Return the proposal with previews of its tables, from a dry run of its YAML `text`.
 
     At most `records` records of each topic are read; paths are relative to `folder`. Raises the
     errors of `dry_run_of`.

@@ -249,7 +249,7 @@ def _print_rows(result: _Result) -> None:
 
 
 def _coordinates(record: Mapping[str, Any] | None) -> str:
-    """Format the coordinates of a record."""
+    """Format the topic, partition and offset of a record; None is "not found"."""
     if record is None:
         return "not found"
     return f"{record['topic']}, partition {record['partition']}, offset {record['offset']}"

@@ -292,7 +292,7 @@ def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]
 
 
 def _cell(value: object) -> str:
-    """Format a cell of a row; timestamps have no fractions of seconds."""
+    """Format a cell of a row; timestamps have no fractions of seconds, null is empty."""
     if isinstance(value, str) and _TIMESTAMP.match(value):
         return value[:19].replace("T", " ")
     return "" if value is None else str(value)
@@ -324,7 +324,7 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Return the end of a sentence, on the ingest rate after the first batch; "" for one batch."""
+    """Return a clause on the ingest rate after the first batch, or "" if there was only one."""
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:

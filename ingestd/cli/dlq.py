@@ -1,4 +1,4 @@
-"""`ingestd dlq`: list, show, replay and purge dead letters."""
+"""`ingestd dlq`: list, count, show, replay and purge dead letters."""
 
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias

@@ -57,10 +57,10 @@ def get(
 
 
 def parse_keys(table: FileStoreTable, texts: Sequence[str]) -> pa.Table:
-    """Parse primary keys as typed by users, and return them in the types of the table.
+    """Parse primary keys as typed by users; return a row for each, with the columns of the key.
 
     A key is `column=value,...` with all columns of the primary key; for a single column the value
-    is enough. Raises ConfigError for a table without a primary key, another form, and an invalid
+    is enough. Raises ConfigError for a table without a primary key, a malformed key, or an invalid
     value.
     """
     names = table.schema.primary_keys

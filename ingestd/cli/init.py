@@ -185,7 +185,8 @@ def _survey(
 ) -> tuple[BrokerSurvey, str | None]:
     """Return the survey of the topics, and the URL of the schema registry, or None.
 
-    Asks for the URL if messages need a registry; raises ConfigError without a terminal.
+    `real` are the client properties with resolved references. Asks for the URL if messages need a
+    registry; raises ConfigError without a terminal.
     """
     url = options.registry
     survey = _sampled(real, topics, url)
@@ -305,8 +306,9 @@ def chosen_topics(
 ) -> tuple[list[str], str | None]:
     """Return the topics to read, and the regular expression that selects them, or None.
 
-    If neither topics nor a pattern is given, asks for the expression, or without a terminal takes
-    the default. Raises ConfigError if no topic exists or matches, and for an invalid expression.
+    Topics that are `named` are not compared with the `existing` ones. If neither names nor a
+    pattern are given, asks for the expression, or without a terminal takes the default. Raises
+    ConfigError if no topic exists or matches, and for an invalid expression.
     """
     if named:
         return sorted(named), None

@@ -28,7 +28,7 @@ def parse_keys(text: str) -> Keys:
 
 
 def read_keys(seconds: float) -> Keys:
-    """Wait up to `seconds` for a key press; return the keys pressed by then, or []."""
+    """Wait up to `seconds` for input; return the names of the pressed keys, or [] without input."""
     readable, _, _ = select.select([sys.stdin], [], [], max(0.0, seconds))
     if not readable:
         return []

@@ -83,7 +83,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and fast-forward branches."),
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
-    "dlq": CommandInfo("ingestd.cli.dlq", "List, show, replay and purge dead letters."),
+    "dlq": CommandInfo("ingestd.cli.dlq", "List, count, show, replay and purge dead letters."),
     "verify": CommandInfo("ingestd.cli.verify", "Check the integrity of a table."),
     "compare": CommandInfo(
         "ingestd.cli.compare", "Compare tables with those of the source database."

@@ -53,7 +53,7 @@ class FileCounts:
 
     @property
     def data_files(self) -> int:
-        """Return the number of distinct data files read, without those that were written before."""
+        """Return the number of distinct data files read, without files that the operation wrote."""
         return self._read_data_files
 
     def read_file(self, path: str) -> None:

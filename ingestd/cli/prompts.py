@@ -21,9 +21,9 @@ def is_terminal() -> bool:
 def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
     """Ask on the terminal until the answer is valid, and return it.
 
-    Without a terminal, return the default. Then raises ConfigError, which names `option`, if there
-    is no default, and the error of `check` if the default cannot be used. Raises KeyboardInterrupt
-    at the end of the input.
+    Without a terminal, return the default; if there is none, raise ConfigError, which names
+    `option`. Raises the error of `check` if the default cannot be used without a terminal, and
+    KeyboardInterrupt at the end of the input.
     """
     if not is_terminal():
         if default is None:
@@ -41,9 +41,10 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 
 
 def confirm(what: str, option: str, *, given: bool) -> None:
-    """Ask whether to continue, unless `given`: whether the confirming `option` is set.
+    """Ask whether to continue, unless `given`.
 
-    Raises ConfigError if the answer is no, or if there is no terminal.
+    `given` is whether the user has set `option`, which confirms. Raises ConfigError if the answer
+    is no, or if there is no terminal.
     """
     if given:
         return

@@ -125,8 +125,8 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
 def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> PrintedRows:
     """Return the rows that were added after the snapshot `between[0]`, up to `between[1]`.
 
-    These ids are set by the table's option `incremental-between`. Raises ConfigError if changes or
-    a view are requested.
+    These ids are set by the table's option `incremental-between`. Raises ConfigError if row kinds
+    or a view are requested.
     """
     if request.audit_log or request.view is not None:
         raise ConfigError(

@@ -76,7 +76,7 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
 
 
 def broker_warnings(settings: PipelineSettings, registry: TableRegistry) -> Iterator[str]:
-    """Yield warnings about the topics and groups of the sources of a pipeline.
+    """Yield warnings about the topics and the consumer groups of a pipeline's sources.
 
     `registry` must be open. Raises SourceError if brokers do not respond.
     """

@@ -181,7 +181,7 @@ def watch(
 
     On a terminal the view is updated until q or Ctrl-C: s sorts the tables by the next column,
     arrows select one, Enter opens it. Elsewhere each request prints a line, with --json the whole
-    status as JSON. If the first request fails, the command ends; later ones are then repeated.
+    status as JSON. If the first request fails, the command ends; a later one is then repeated.
 
     **Examples**
 

@@ -25,8 +25,7 @@ _MAX_DEPTH = 32
 class Document:
     """A configuration as a tree, with the location of each node by its path.
 
-    A location is `FILE:LINE` or the name of an environment variable. `name` is the name of the
-    file.
+    A location is `FILE:LINE` or `environment VARIABLE`. `name` is the name of the file.
     """
 
     name: str

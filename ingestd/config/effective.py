@@ -16,7 +16,7 @@ DEFAULT = "default"
 class Setting:
     """One effective setting: its dotted key, its value as text, and where it was set.
 
-    The origin is `FILE:LINE`, a variable of the environment or `default`.
+    The origin is `FILE:LINE`, `environment VARIABLE` or `default`.
     """
 
     key: str

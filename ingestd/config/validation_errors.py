@@ -30,7 +30,7 @@ _TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class ValidationIssue:
-    """One error of a configuration: a message, and where it is (`FILE:LINE` or a variable)."""
+    """One error of a configuration: a message and a location, as in `config.document.Document`."""
 
     location: str
     message: str

@@ -109,7 +109,7 @@ class BatchLog:
         _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """Update metrics, status and maintenance, and log the batch."""
+        """Update metrics, status and maintenance, send the trace, and log the batch."""
         seconds = summary.seconds.get(TOTAL, self._ticks() - self._begun)
         _count(summary.counts)
         now = self._clock()

@@ -71,7 +71,10 @@ class HistoryFile:
             return file.read(_MOST_BYTES)
 
     def save_if_due(self, history: Callable[[], SavedHistory]) -> None:
-        """Replace the file if the last save, or the creation of this object, is a minute ago."""
+        """Replace the file if it was last saved, or this object created, at least a minute ago.
+
+        `history` is called only then.
+        """
         if self._ticks() - self._saved_at >= _SAVE_SECONDS:
             self.save(history())
 

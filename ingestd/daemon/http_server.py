@@ -62,7 +62,7 @@ _PAGES: Mapping[str, str] = {
 
 
 class HttpResponse(NamedTuple):
-    """The response to a request for a page."""
+    """The response to a request for a page; `encoding` is None if the body is not compressed."""
 
     code: HTTPStatus
     content_type: str
@@ -102,7 +102,7 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
 
 
 def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse:
-    """Return the page of one table of the pipeline, or an error if there is no such table.
+    """Return the page of one table of the pipeline, or status 404 if there is no such table.
 
     It reads the warehouse, so it is called without the lock that other pages are rendered with.
     """

@@ -45,7 +45,8 @@ class MaintenanceSettings:
     """Settings of maintenance: what runs, and in how many processes; times are in seconds.
 
     `inline_budget` is the longest wait for compactions after a batch in mode `inline`,
-    `max_throttle` the longest wait for a bucket above the stop trigger.
+    `max_throttle` the longest wait for a bucket above the stop trigger. If `expires`, tables with
+    new commits are expired every `expiry_interval`.
     """
 
     mode: CompactionMode = "background"

@@ -166,7 +166,7 @@ def maintenance_settings(config: Config) -> MaintenanceSettings:
 
 @contextmanager
 def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
-    """Yield an open sink for traces of batches, or None if traces are disabled; close it then."""
+    """Yield an open sink for traces of batches, which the end closes, or None without traces."""
     section = loaded.config.telemetry
     if section.traces == "none":
         yield None
@@ -209,7 +209,8 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
 
     If `until_latest`, the pipeline ends at the offsets that are the latest when it starts. After
     the run, a missing class archive is created in the background. Raises ConfigError for an invalid
-    configuration, and FencedError without `take_over` if another daemon of the pipeline is running.
+    configuration. Without `take_over`, raises FencedError if another daemon of the pipeline is
+    running, and StorageError if the warehouse cannot be read to determine this.
     """
     try:
         loaded = load_config(config)

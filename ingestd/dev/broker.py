@@ -99,7 +99,10 @@ _DEFAULTS: Mapping[str, object] = {
 
 
 class BrokerError(IngestdError):
-    """The development broker failed; the message ends with the last lines of its log."""
+    """The development broker cannot be used.
+
+    If it failed to start, the message ends with the last lines of its log.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class SpanSink(Protocol):
     """A receiver of spans; it must not block or raise, and must be thread-safe."""
 
     def take(self, span: Span) -> None:
-        """Take a finished span with its children."""
+        """Receive a finished span with its children."""
 
     def close(self) -> None:
         """Send pending spans and close; returns within seconds."""

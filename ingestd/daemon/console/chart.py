@@ -20,8 +20,10 @@ Point = tuple[float, float | None]
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The times that a chart shows, in seconds since 1970; points more than `gap` apart are not
-    connected."""
+    """The times that a chart shows, in seconds since 1970.
+
+    Points more than `gap` seconds apart are not connected.
+    """
 
     start: float
     end: float
@@ -53,9 +55,9 @@ def chart(title: str, unit: str, points: Sequence[Point], span: TimeSpan, now: f
 
 
 def amount(value: float | None) -> str:
-    """Format a value: without decimals if it is an integer or at least 10, or a dash for None.
+    """Format a value for a label; None becomes a dash.
 
-    Other values are rounded to two significant digits.
+    Integers and values of at least 10 have no decimals, others up to two significant digits.
     """
     if value is None:
         return UNKNOWN
@@ -63,9 +65,10 @@ def amount(value: float | None) -> str:
 
 
 def axis_top(largest: float) -> float:
-    """Return the top of an axis: the least 1, 2 or 5 times a power of ten that is >= `largest`.
+    """Return the value at the top of an axis for values up to `largest`.
 
-    It is at least 1.
+    It is the smallest number that is 1, 2 or 5 times a power of ten, at least `largest`, and at
+    least 1.
     """
     if largest <= 1:
         return 1.0

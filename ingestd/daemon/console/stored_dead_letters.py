@@ -27,10 +27,11 @@ _LISTED = ("timestamp", "topic", "partition", "offset", "table", "stage", "reaso
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetters:
-    """The newest dead letters, as rows by column name, and counts.
+    """The newest dead letters of a table, and counts.
 
-    The rows have the columns `key` and `value` only if `has_bytes`. `counts` are the numbers of
-    dead letters by (topic, stage, reason), of the newest `counted` of all `total`.
+    `newest` are at most 50 rows by column name, with the columns `key` and `value` if `has_bytes`.
+    `counts` are the numbers of dead letters by (topic, stage, reason), of the newest `counted` of
+    all `total`.
     """
 
     newest: Sequence[dict[str, Any]]

@@ -161,7 +161,7 @@ def _overview(status: Document, query: Query) -> str:
 
 
 def _charts(status: Document, query: Query) -> str:
-    """Return the charts of the most recent time, as long as the query's `span`, or 1 hour."""
+    """Return the charts of the time until now that the query's `span` selects; default 1 hour."""
     asked = query.get("span", "")
     name = asked if asked in SPANS else "1 h"
     seconds = SPANS[name]
