@@ -33,10 +33,10 @@ def parse_literal(text: str, field: DataField) -> object:
     """Parse a literal as a value of a column, in the Python form that `binary_row` uses.
 
     Dates, times and timestamps are ISO 8601, binary values hexadecimal. A timestamp may have a time
-    zone only if its type is TIMESTAMP WITH LOCAL TIME ZONE; the default is UTC. Digits of a time
-    below the millisecond are dropped.
+    zone only if its type is TIMESTAMP WITH LOCAL TIME ZONE; the default is UTC.
 
-    Raises ArgumentError, naming the column, for an invalid literal.
+    Raises ArgumentError, naming the column, for an invalid literal, such as one with more digits
+    than the unit of the column has.
     """
     try:
         return _parse(text.strip() if field.type.root not in CHARACTER_ROOTS else text, field.type)
@@ -58,7 +58,7 @@ def _parse(text: str, t: DataType) -> object:
         return _parse_number(text, t)
     if root == "DATE":
         return _days(text)
-    return _nanos(text) // 10**6 if root == "TIME" else _ticks(text, t)
+    return _whole_ticks(_nanos(text), 10**6) if root == "TIME" else _ticks(text, t)
 
 
 def _parse_number(text: str, t: DataType) -> object:
@@ -104,7 +104,10 @@ def _ticks(text: str, t: DataType) -> int:
         raise ValueError("a time zone in a type without")
     nanos = _days(match[1]) * 86_400 * _NANOS + _nanos(match[2] or "00:00")
     nanos -= _offset_nanos(match[3])
-    per_tick = _NANOS // _TICKS[timestamp_unit(t.precision or 0)]
+    return _whole_ticks(nanos, _NANOS // _TICKS[timestamp_unit(t.precision or 0)])
+
+
+def _whole_ticks(nanos: int, per_tick: int) -> int:
     if nanos % per_tick:
         raise ValueError("more digits than the column has")
     return nanos // per_tick

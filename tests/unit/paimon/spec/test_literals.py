@@ -41,6 +41,7 @@ def test_texts_are_values(text: str, type_text: str, wanted: object) -> None:
         ("NaN", "DECIMAL(5, 2)"),
         ("xyz", "BYTES"),
         ("24:00:00", "TIME(3)"),
+        ("00:00:00.0001", "TIME(3)"),
         ("1970-01-01T00:00:00.0001", "TIMESTAMP(3)"),
         ("1970-01-01T00:00:00Z", "TIMESTAMP(3)"),
         ("1", "DATE"),
