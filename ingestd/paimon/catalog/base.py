@@ -200,7 +200,10 @@ def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
 
 
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
-    """Return a hint for a message about a missing name: the most similar name, or all names."""
+    """Return the end of a message about a missing name.
+
+    It suggests the most similar of the `known` names, or lists at most ten of them.
+    """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
