@@ -32,7 +32,7 @@ class OpenedTable:
 class TableCommit:
     """The commit of a batch to one table, "database.table".
 
-    `snapshot_id` is the snapshot that contains the batch, or None if there is no snapshot.
+    `snapshot_id` is the snapshot that contains the batch, or None if the table has no snapshot.
     `attempts` is the number of attempts to publish it. The commit started at `begun`, in seconds
     since the epoch, and took `seconds`. `growth` is what maintenance needs to know about the
     commit, or None if nothing was committed.
@@ -75,7 +75,8 @@ class BatchListener(Protocol):
     """A receiver of the events of a run and its batches.
 
     `tables_opened` and `offsets_lost` are called while the pipeline starts, the other methods on
-    the thread that runs the batches. Methods must be quick and must not raise.
+    the thread that runs the batches. Methods must not raise, and must be quick, except
+    `between_batches`.
     """
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
@@ -83,7 +84,7 @@ class BatchListener(Protocol):
         ...
 
     def table_created(self, table: str, schema: TableSchema) -> None:
-        """Handle a new table, "database.table"."""
+        """Handle a new table, "database.table", with its first schema."""
         ...
 
     def schema_changed(self, table: str, before: TableSchema, after: TableSchema) -> None:
@@ -123,6 +124,6 @@ class BatchListener(Protocol):
     def between_batches(self, stopping: threading.Event) -> None:
         """Handle the pause before the next batch is planned.
 
-        This is the only method that may wait, for a limited time and only until `stopping` is set.
+        This method may wait, for a limited time and only until `stopping` is set.
         """
         ...

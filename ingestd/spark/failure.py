@@ -90,7 +90,7 @@ def reported_jvm_exit() -> Iterator[None]:
 
 
 def jvm_exit_message(code: int) -> str:
-    """Return the error message for an exit code of the JVM; -N stands for signal N."""
+    """Return the error message for an exit code of the JVM; -N means that signal N ended it."""
     names = {member.value: member.name for member in signal.Signals}
     how = f"ended with {code}"
     if code < 0:

@@ -1,7 +1,8 @@
 """The streaming source of a query, whose rows are offset ranges and not records.
 
-Its methods run in a Python process beside the driver. Before a batch runs, Spark writes the offsets
-of the batch, a JSON document, to the offset log in the checkpoint.
+Its methods run in Python processes that Spark starts, and not in the process of the driver. Before
+a batch runs, Spark writes the offsets of the batch, a JSON document, to the offset log in the
+checkpoint.
 """
 
 import json

@@ -98,20 +98,20 @@ class QueryRetries:
         """
         return any(self._is_exhausted(partition) for partition in self._waiting)
 
-    def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
+    def add(self, unread: OffsetRange, *, is_reached: bool = True) -> None:
         """Add an unreadable range, and count a failed try at its first offset.
 
         If `is_reached` is false, records before the range are unread, and the range cannot be
         skipped.
         """
-        partition = (left.source, left.topic, left.partition)
+        partition = (unread.source, unread.topic, unread.partition)
         if not is_reached:
             self._unreached.add(partition)
         before = self._known.tried.get(partition)
-        tries = before.tries + 1 if before is not None and before.offset == left.start else 1
+        tries = before.tries + 1 if before is not None and before.offset == unread.start else 1
         wait = min(_FIRST_SECONDS * 2 ** (tries - 1), _LONGEST_SECONDS)
-        self._known.tried[partition] = Tried(left.start, tries, self._clock() + wait)
-        self._waiting[partition] = left
+        self._known.tried[partition] = Tried(unread.start, tries, self._clock() + wait)
+        self._waiting[partition] = unread
 
     def poll(self) -> None:
         """Check the running retry, or start the next one that is due.
@@ -134,26 +134,26 @@ class QueryRetries:
         if code is None:
             return
         self._running = None
-        left = self._waiting[partition]
-        if offset == left.start and code == 0:
+        unread = self._waiting[partition]
+        if offset == unread.start and code == 0:
             raise SourceError(
-                f"{left.topic}/{left.partition} of source {left.source} can be read again at "
-                f"offset {left.start}: the query restarts to read it"
+                f"{unread.topic}/{unread.partition} of source {unread.source} can be read again at "
+                f"offset {unread.start}: the query restarts to read it"
             )
         if partition in self._searches:
             self._searches[partition].note(offset, is_readable=code == 0)
         else:
-            self.add(left)
+            self.add(unread)
 
     def _is_exhausted(self, partition: SourcePartition) -> bool:
         most = self._policy.most_tries
         return most is not None and self._known.tried[partition].tries >= most
 
     def _stop(self, partition: SourcePartition) -> PolicyStopError:
-        left = self._waiting[partition]
+        unread = self._waiting[partition]
         return PolicyStopError(
-            f"{left.topic}/{left.partition} of source {left.source} could not be read at "
-            f"offset {left.start} {self._known.tried[partition].tries} times "
+            f"{unread.topic}/{unread.partition} of source {unread.source} could not be read at "
+            f"offset {unread.start} {self._known.tried[partition].tries} times "
             "(errors.max-unreadable-tries); repair the source, raise the limit to wait longer, or "
             "set errors.on-unreadable to dead-letter to continue after it, once all records "
             "before it are in the tables"
@@ -167,21 +167,21 @@ class QueryRetries:
         due = [partition for partition in self._waiting if self._known.tried[partition].due <= now]
         if due:
             partition = min(due, key=lambda key: self._known.tried[key].due)
-            left = self._waiting[partition]
-            self._running = partition, left.start, self._start(left)
+            unread = self._waiting[partition]
+            self._running = partition, unread.start, self._start(unread)
 
     def _search(self, partition: SourcePartition) -> None:
         """Try the next offset of a search. Raises SourceError when the search has ended."""
-        left = self._waiting[partition]
-        search = self._searches.setdefault(partition, ReadableSearch.of(left))
+        unread = self._waiting[partition]
+        search = self._searches.setdefault(partition, ReadableSearch.of(unread))
         offset = search.next_offset()
         if offset is not None:
-            self._running = partition, offset, self._start(replace(left, start=offset))
+            self._running = partition, offset, self._start(replace(unread, start=offset))
             return
-        self._known.given_up[partition] = replace(left, until=search.readable)
+        self._known.given_up[partition] = replace(unread, until=search.readable)
         raise SourceError(
-            f"{left.topic}/{left.partition} of source {left.source} cannot be read at offsets "
-            f"{left.start} to {search.readable}: the query restarts and continues after "
+            f"{unread.topic}/{unread.partition} of source {unread.source} cannot be read at "
+            f"offsets {unread.start} to {search.readable}: the query restarts and continues after "
             "them; a dead letter records them (errors.on-unreadable)"
         )
 
@@ -212,7 +212,7 @@ class SetAsideTopics:
 
         Topics are left out; an unreadable partition ends at the offset at which it is set aside.
         """
-        starts = {partition: unread.range.start for partition, unread in self._unreadable.items()}
+        starts = {partition: each.range.start for partition, each in self._unreadable.items()}
         ends = {
             partition: self._held_at.get(partition, start) for partition, start in starts.items()
         }
@@ -274,10 +274,10 @@ class SetAsideTopics:
         """Kill the running retry, if there is one."""
         self._retries.close()
 
-    def _start_try(self, left: OffsetRange) -> Try:
-        _LOG.info("partition_tried", extra={"ctx": {"topic": left.topic, "offset": left.start}})
-        kafka = self._settings.sources[left.source].kafka
-        return start_try(kafka, [left], self._memory, first_only=True)
+    def _start_try(self, unread: OffsetRange) -> Try:
+        _LOG.info("partition_tried", extra={"ctx": {"topic": unread.topic, "offset": unread.start}})
+        kafka = self._settings.sources[unread.source].kafka
+        return start_try(kafka, [unread], self._memory, first_only=True)
 
     def refuse_end(self) -> None:
         """Raise PolicyStopError if a topic or partition is set aside: the run did not read it all.
@@ -302,26 +302,26 @@ class SetAsideTopics:
         self._listener.topic_set_aside(new, self._message(new))
 
     def _add_unreadable(self, new: Unreadable) -> None:
-        left, message = new.range, _unreadable_message(new)
-        self._unreadable[left.source, left.topic, left.partition] = new
-        at = {"source": left.source, "topic": left.topic, "partition": left.partition}
+        unread, message = new.range, _unreadable_message(new)
+        self._unreadable[unread.source, unread.topic, unread.partition] = new
+        at = {"source": unread.source, "topic": unread.topic, "partition": unread.partition}
         _LOG.error(
-            "partition_set_aside", extra={"ctx": {**at, "offset": left.start, "message": message}}
+            "partition_set_aside", extra={"ctx": {**at, "offset": unread.start, "message": message}}
         )
-        held_at = self._held_at.get((left.source, left.topic, left.partition), left.start)
-        self._retries.add(left, is_reached=held_at == left.start)
-        self._listener.partition_set_aside(left, message)
+        held_at = self._held_at.get((unread.source, unread.topic, unread.partition), unread.start)
+        self._retries.add(unread, is_reached=held_at == unread.start)
+        self._listener.partition_set_aside(unread, message)
 
     def _message(self, aside: SetAside) -> str:
         return aside.message(self._settings.sources[aside.source].data_format)
 
 
-def _unreadable_message(unread: Unreadable) -> str:
-    left = unread.range
+def _unreadable_message(unreadable: Unreadable) -> str:
+    unread = unreadable.range
     return (
-        f"{left.topic}/{left.partition} of source {left.source} is set aside at offset "
-        f"{left.start}: {unread.reason}. The broker responds, so the client rejects the record or "
-        "cannot decompress it; reading it is retried at intervals"
+        f"{unread.topic}/{unread.partition} of source {unread.source} is set aside at offset "
+        f"{unread.start}: {unreadable.reason}. The broker responds, so the client rejects the "
+        "record or cannot decompress it; reading it is retried at intervals"
     )
 
 

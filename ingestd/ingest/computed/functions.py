@@ -139,7 +139,7 @@ def trim(texts: Values) -> Values:
 def substring(texts: Values, begin: int, end: int | None) -> Values:
     """Return the characters from `begin` (counted from 0) to `end` (exclusive; None: no end).
 
-    The result is null for a string that is too short.
+    The result is null for a string that is shorter than `end`, or than `begin` if `end` is None.
     """
     lengths: Values = pc.utf8_length(texts)
     least: Values = pa.scalar(begin if end is None else end)

@@ -130,7 +130,10 @@ def format_times(points: Values, pattern: str) -> Values:
 
 
 def _grain(pattern: str) -> int | None:
-    """Return the smallest unit of a pattern in seconds, at most a day; None for fractions."""
+    """Return the smallest unit of a pattern in seconds, at most a day.
+
+    Returns None if the pattern contains fractions of a second.
+    """
     letters = {token[1] for token in _TOKEN.finditer(pattern) if token[1]}
     return next((seconds for seconds, names in _GRAINS if letters & names), 86_400)
 

@@ -22,16 +22,16 @@ _RECORD = ("key", "value", "headers")
 _MILLIS = 1000
 
 
-def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
+def send_dead_letters(context: BatchContext, tables: Sequence[pa.Table]) -> int:
     """Send rows of the dead-letter table to the dead-letter topic; return their number.
 
-    `parts` must not be empty. Each message is sent to the Kafka cluster of its original record.
+    `tables` must not be empty. Each message is sent to the Kafka cluster of its original record.
     Raises ValueError if the context has no dead-letter topic, and the errors of
     `kafka.producer.produce`.
     """
     if context.dead_letter_topic is None:
         raise ValueError("the context has no dead-letter topic")
-    rows = pa.concat_tables(parts)
+    rows = pa.concat_tables(tables)
     sent = 0
     for source in sorted(map(str, set(rows.column("source").to_pylist()))):
         mine = rows.filter(pc.equal(rows.column("source"), pa.scalar(source)))

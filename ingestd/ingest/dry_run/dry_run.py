@@ -239,7 +239,10 @@ class _Run:
             return False
 
     def _stream(self) -> Stream:
-        """Return a stream state in which the sample is the whole stream and tables are empty."""
+        """Return functions for decisions on truncates, as if all logs contained only the sample.
+
+        The tables have no rows and cover no offsets.
+        """
         topic_partitions = {
             (offset_range.source, offset_range.topic, offset_range.partition)
             for offset_range in self._sample

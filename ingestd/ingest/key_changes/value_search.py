@@ -408,6 +408,6 @@ def _at(values: Indices, indices: Indices) -> Indices:
 
 
 def _used(arrays: Iterable[Indices]) -> Indices:
-    """Return the distinct indices of arrays that are not `_ABSENT`, in order."""
+    """Return the distinct indices in the arrays, ascending and without `_ABSENT`."""
     indices = np.unique(concatenated(list(arrays)))
     return indices[indices >= 0]

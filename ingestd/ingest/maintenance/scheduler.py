@@ -101,11 +101,11 @@ class MaintenanceScheduler:
         return job
 
     def compacted(
-        self, table: str, sorted_runs: SortedRuns, how: CompactionOutcome, now: float
+        self, table: str, sorted_runs: SortedRuns, outcome: CompactionOutcome, now: float
     ) -> None:
         """Record the result of a table's compaction, and the sorted runs that it found."""
         if table in self._work:
-            self._work[table].compacted(sorted_runs, how, now)
+            self._work[table].compacted(sorted_runs, outcome, now)
             self._note(table)
 
     def expired(self, table: str, now: float) -> None:

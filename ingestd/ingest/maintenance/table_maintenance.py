@@ -98,7 +98,8 @@ class TableWork:
 
     `due_since` is None while no trigger is reached. `examined` is whether a compaction has examined
     the table since the driver started; if not, a compaction is due at `first_due_at` in any case.
-    `level_0` is the number of level-0 files, or None until the table is examined.
+    `level_0` is the number of level-0 files, or None until the table is examined; it is always None
+    for a table without a primary key.
     """
 
     rules: WorkRules
@@ -191,7 +192,7 @@ class TableWork:
         if self.due_since is None and self._asks(growth.files):
             self.due_since = now
 
-    def compacted(self, sorted_runs: SortedRuns, how: CompactionOutcome, now: float) -> None:
+    def compacted(self, sorted_runs: SortedRuns, outcome: CompactionOutcome, now: float) -> None:
         """Record the result of a compaction, and derive when the next one is due."""
         self.examined, self.running, self._failures = True, False, 0
         self._rested_at = now + _REST_SECONDS
@@ -202,12 +203,12 @@ class TableWork:
             self._new.subtract(self._commits.popleft()[1])
         self._new = +self._new
         self._most_runs = max((*self._known.values(), *map(self._runs, self._new)), default=0)
-        if how.full and not how.left:
+        if outcome.full and not outcome.left:
             self._since_full = len(self._commits)
         if self.schema.primary_keys:
             self.level_0 = sorted_runs.level_0 + sum(self._new.values())
-        crowded = how.changed and (self.runs or 0) > self.rules.runs
-        self.due_since = now if how.left or crowded or self._asks(self._new) else None
+        crowded = outcome.changed and (self.runs or 0) > self.rules.runs
+        self.due_since = now if outcome.left or crowded or self._asks(self._new) else None
 
     def failed(self, now: float) -> None:
         """Record a failed compaction.

@@ -38,7 +38,7 @@ class OpenTables(Protocol):
 
     @property
     def progress(self) -> PipelineProgress:
-        """The progress of the pipeline, merged from the progress records of all tables."""
+        """The progress of the pipeline, merged from all progress records and the claims file."""
 
 
 @dataclass(frozen=True, slots=True)

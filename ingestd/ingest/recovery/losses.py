@@ -81,7 +81,7 @@ class Coverage:
     origin: LogOffsets
 
     def holders(self, log: LogPartition) -> dict[str, Position]:
-        """Return the position of each table in a log; TO_BE stands for tables not created yet.
+        """Return the position of each table in a log; TO_BE is that of tables not created yet.
 
         A table without a position gets the origin of the log. The result is empty if no table has a
         position.

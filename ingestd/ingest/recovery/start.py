@@ -10,9 +10,10 @@
 No record is read before these steps are complete. A start after a crash at any step makes the same
 decisions.
 
-The routing must be compatible with the rows that the tables contain: a changed routing, or the
-removal of `merge-shards`, is an error of the configuration. A changed `ordering` is not checked,
-because it affects only the records of one table (see `ingest.rows.targets`).
+The routing must be compatible with the rows that the tables contain: the start fails if, after a
+change of the routing or the removal of `merge-shards`, source tables that must not share a table
+would do so. A changed `ordering` is not checked, because it affects only the records of one table
+(see `ingest.rows.targets`).
 """
 
 import json
@@ -124,7 +125,7 @@ def recover(
 
 
 def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Raise SchemaConflictError if another pipeline writes rows of the same topics to a same table.
+    """Raise SchemaConflictError if another pipeline writes the same rows to the same table.
 
     It is also raised if this pipeline is new and a pipeline without tables has read its topics,
     because the pipeline has probably been renamed.

@@ -91,6 +91,6 @@ def _after_deletes(deletes: Mask, reached: Indices, owners: Indices) -> Mask:
     return later
 
 
-def concatenated(parts: list[Indices]) -> Indices:
+def concatenated(arrays: list[Indices]) -> Indices:
     """Concatenate arrays of indices; without arrays, return an empty one."""
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

@@ -159,8 +159,8 @@ def sharing_problem(
 ) -> str | None:
     """Return why source tables must not share a target; None if they may.
 
-    Source tables may share a target if they are in the table mapping, if they match a rule with
-    `merge-shards`, or if `merge-shards` is set for the whole routing.
+    They may share it if each of them is in the table mapping or matches a rule with `merge-shards`,
+    or if `merge-shards` is set for the whole routing.
     """
     unnamed = _unnamed(routing, source_tables) if len(source_tables) > 1 else frozenset()
     if not unnamed:

@@ -353,7 +353,10 @@ class _Work:
 
 
 def with_kinds(batch: ChangeBatch) -> ChangeBatch:
-    """Add the column of row kinds. Raises SchemaConflictError if the source has such a column."""
+    """Return the batch with an additional column of row kinds, `KIND_COLUMN`.
+
+    Raises SchemaConflictError if the source has a column of that name.
+    """
     if KIND_COLUMN in batch.types:
         raise SchemaConflictError(
             f"keyless-table-mode 'audit' writes the kind of each change to '{KIND_COLUMN}', but "

@@ -148,7 +148,10 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
         return types
 
     def __iter__(self) -> Iterator[SourceTable]:
-        """Return an iterator over the source tables that have types here and rows in a table."""
+        """Return an iterator over source tables whose types are in this mapping.
+
+        Only source tables that have rows in an existing table are included.
+        """
         known = {
             source_table.unqualified
             for table in self._context.tables.values()

@@ -90,7 +90,7 @@ def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
 
 
 def column_history_text(column_history: Iterable[ProvenChange]) -> str:
-    """Return the value of the table option for the newest of these changes."""
+    """Return the value of the table option with the newest `MAX_ENTRIES` of these changes."""
     newest = sorted(column_history)[-MAX_ENTRIES:]
     entries = [
         [

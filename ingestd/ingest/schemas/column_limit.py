@@ -26,8 +26,8 @@ def new_columns(
 ) -> frozenset[str]:
     """Return the names of the requested columns that are added to a table with columns `current`.
 
-    Columns are added in the given order, up to the limit, and none if `policy.mode` is "none".
-    Raises SchemaConflictError if they exceed the limit and `policy.fails`.
+    If `policy.mode` is "none", no column is added. Otherwise columns are added in the given order,
+    up to the limit. Raises SchemaConflictError if they exceed the limit and `policy.fails`.
     """
     new = [name for name in requested if name not in current]
     room = max(0, policy.column_limit - len(current))

@@ -159,7 +159,7 @@ def _refuse_unfounded(
 def together(
     known: DataType | None,
     new: DataType,
-    where: Discovery,
+    discovery: Discovery,
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
@@ -171,7 +171,7 @@ def together(
     """
     if known is None:
         return new.as_nullable()
-    merged = merge_types(known, new, fresh=where.fresh)
+    merged = merge_types(known, new, fresh=discovery.fresh)
     if merged is not None:
         return merged
     if policy.on_refused == "string" and can_cast(known, _TEXT):
@@ -179,8 +179,8 @@ def together(
     if not policy.fails:
         return known.as_nullable()
     raise SchemaConflictError(
-        f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
-        f"{new.as_nullable()}; no type holds both: fix the type in the table's "
+        f"table {discovery.table}: column '{name}' is {known.as_nullable()}, and {discovery} "
+        f"brings {new.as_nullable()}; no type holds both: fix the type in the table's "
         "schema.column-types, route the source table to another target, or say what to do with "
         "such records (schema.on-incompatible-schema)"
     )

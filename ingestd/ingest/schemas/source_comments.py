@@ -1,4 +1,4 @@
-"""The comments of source tables and columns as the comments of target tables.
+"""Copy the comments of source tables and columns to target tables.
 
 A table takes a comment for itself or a column that has no comment, or whose comment it took from
 the source before: a comment that a user or another engine set is kept. A table option contains
@@ -141,9 +141,9 @@ def _is_open(field: DataField, taken: Mapping[str, str]) -> bool:
 
 
 def _is_own(comment: str | None, taken: str | None) -> bool:
-    """Return whether a comment was taken from the source, given the digest of the taken comment.
+    """Return whether a comment is the one taken from the source, of which `taken` is the digest.
 
-    None as comment and digest means that the field has no comment and none was taken.
+    Returns True also if both are None: no comment exists, and none was taken.
     """
     return taken == (None if comment is None else _digest(comment))
 

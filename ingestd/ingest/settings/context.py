@@ -181,8 +181,8 @@ class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
     Older are the rows with a source position up to `position` (None if positions are unknown), and
-    the rows before the offsets `covered` (None stands for the covered offsets of the table). The
-    batch reads records from `covered` on, even if the table covered them before.
+    the rows before the offsets `covered` (None: before the covered offsets of the table). The batch
+    reads records from `covered` on, even if the table covered them before.
     """
 
     position: int | None = None

@@ -134,11 +134,12 @@ def judge_growth(
     policy: EvolutionPolicy,
     names: Collection[str] = (),
 ) -> Verdict:
-    """Decide for columns that the table lacks, or has with a too narrow type, how they are handled.
+    """Decide which of the columns `beyond` are added or widened, refused, or moved.
 
-    `beyond` maps these columns to the types in messages, and `names` are all columns of the
-    messages: values are not moved to a column with one of these names. If `policy.fails`, all
-    columns are in `grow`, and the driver raises the error.
+    These are the columns that the table lacks, or whose type in the table is too narrow, with the
+    types in messages. `names` are all columns of the messages: values are not moved to a column
+    with one of these names. If `policy.fails`, all columns are in `grow`, and the driver raises the
+    error.
     """
     if policy.fails:
         return Verdict(beyond)

@@ -136,8 +136,8 @@ class ShapeSettings:
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
     """Raise ConfigError if settings contradict each other, or select no column.
 
-    Also raised if computed columns depend on each other circularly, or if the value of a column in
-    `primary_keys` can differ when a record is processed again.
+    The error is also raised if computed columns depend on each other circularly, or if the value of
+    a column in `primary_keys` can differ when a record is processed again.
     """
     in_order(shape.computed)
     for column in shape.computed:

@@ -1,4 +1,4 @@
-"""Soft deletes (`on-delete: keep`): a delete of the source is an update that sets a column.
+"""Soft deletes (`on-delete: keep`): a delete of the source becomes an update that sets a column.
 
 The column contains the time of the delete, and is NULL in all other rows, so that a later insert or
 update of the key removes the time. `soft_delete_refusal` names the table options with which the

@@ -34,8 +34,8 @@ class AttemptResult:
 
     If `runs_again`, nothing is committed. The driver evolves schemas, decides on the `truncates`,
     replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
-    `contested` tables in `BatchContext.owners`, and runs the batch again. Truncated tables are
-    committed with `overwrite`. Otherwise `messages` has an entry for each table with rows.
+    `contested` tables in `BatchContext.owners`, and runs the batch again. Otherwise `messages` has
+    an entry for each table with rows, and truncated tables are committed with `overwrite`.
     `source_tables`, `topics` and `positions` are the input of the progress records, by table.
     `rejected` are samples for the log. `times` are the event times of this run. `last_records` maps
     topic partitions to offset and checksum of the last record that was read. If ranges are

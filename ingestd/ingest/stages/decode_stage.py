@@ -188,7 +188,11 @@ class _DecodeTask:
             yield from self._dedup.add(target, where, assigned, slots)
 
     def shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
-        """Yield the rows of a batch of the chunk, in the columns of its target."""
+        """Yield the rows of a batch of the chunk, in the columns of its target.
+
+        Raises SchemaConflictError if the key of the target cannot distinguish its sources, and one
+        of `IMPOSSIBLE` if rows conflict with the settings and the policy fails.
+        """
         source_table = QualifiedSourceTable(source, *batch.source)
         target = self._targets.of(chunk.topic, source_table)
         if target is None:
@@ -240,7 +244,11 @@ class _DecodeTask:
     def _send_dead_letters(
         self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]
     ) -> Pairs:
-        """Yield rejected records as rows of the dead-letter table, unless the table covers them."""
+        """Yield the records that become dead letters, as rows of the dead-letter table.
+
+        Records that the table covers are left out. Raises PolicyStopError if the policy stops the
+        pipeline because of one of the records.
+        """
         target = self._context.tables[self._context.dead_letters]
         covered = target.covered_until(source, chunk.topic, chunk.partition)
         new = [

@@ -171,8 +171,8 @@ def split_by_slot(
 def keeps_newest(table: FileStoreTable) -> bool:
     """Return whether a table depends only on the newest row of each key, by order of arrival.
 
-    This is false if columns order the rows, row kinds are ignored, the changelog contains the
-    input, or keys can change their partition.
+    This is false, for instance, if columns order the rows, row kinds are ignored, the changelog
+    contains the input, or keys can change their partition.
     """
     rules = table.merge_rules
     return (
@@ -214,10 +214,10 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
 
 
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the rows with the largest source position up to each row in its slot as its position.
+    """Return the rows with source positions raised to the largest earlier position in their slot.
 
-    Positions order the rows of several topic partitions, so those of dropped rows must be taken
-    into account. `slots` has the slot of every row; shape (rows,).
+    Positions order the rows of several topic partitions, so those of rows that will be dropped must
+    be taken into account. `slots` has the slot of every row; shape (rows,).
     """
     if POSITION not in rows.column_names:
         return rows

@@ -97,7 +97,7 @@ class TableEvents:
         return None
 
     def _note_truncate(self, table_truncate: TableTruncate, table: TableContext) -> None:
-        """Record a truncate, unless the table has applied a later truncate."""
+        """Record a truncate, unless the table has applied it or a later truncate."""
         self._findings.note_source(
             table_truncate.table, table_truncate.source_table, table_truncate.topic, 0
         )

@@ -148,7 +148,10 @@ class _TableWriter:
         return tuple(messages)
 
     def _prepared(self, run: Run) -> pa.Table:
-        """Return the rows to write: without repeats, with omitted values filled, and numbered."""
+        """Return the rows to write: without repeated and ignored rows, completed and numbered.
+
+        Omitted values are filled, and tables with a primary key get sequence numbers.
+        """
         identifier, schema = self._target.identifier, self._table.schema
         rows = run.rows
         if not schema.primary_keys and POSITION in rows.column_names:
@@ -172,7 +175,7 @@ class _TableWriter:
         return rows.select([name for name in rows.column_names if name not in done_with])
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
-        """Return the partitions, as serialized rows, that contain the keys in the table now."""
+        """Return the partitions, as serialized rows, in which the table has rows of these keys."""
         partitions: frozenset[bytes] = frozenset()
         for share, mine in self._shares(keys):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
@@ -209,7 +212,10 @@ class _TableWriter:
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
     ) -> Iterator[CommitMessage]:
-        """Write rows whose keys can move between partitions, one share of the keys at a time."""
+        """Write rows whose keys can move between partitions, and yield the commit messages.
+
+        One share of the keys is processed at a time.
+        """
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             assigned = assigner.assign(rows.take(mine), codes[mine], partitions)

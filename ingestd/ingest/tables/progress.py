@@ -53,12 +53,11 @@ class PipelineProgress:
     `end` has, for each log, the first offset that is not covered. `start` has the offset below
     which every batch had been committed to every table before the snapshot; it omits logs for which
     this equals `end`. `origin` has the offset from which the pipeline reads a log, unless that is
-    0.
-    `topics` maps topic keys to names. `tables` maps each table that has had a record to a number,
-    which increases when the table is dropped and created again; `dropped` has the number of each
-    table whose drop has been reported. `sources` are the sources whose start positions are set.
-    `accepted` are the keys of topics that were deleted or created again, if their end was accepted.
-    `routing` is a checksum of the routing configuration.
+    0. `topics` maps topic keys to names. `tables` maps each table that has had a record to a
+    number, which increases when the table is dropped and created again; `dropped` has the number of
+    each table whose drop has been reported. `sources` are the sources whose start positions are
+    set. `accepted` are the keys of topics that were deleted or created again, if their end was
+    accepted. `routing` is a checksum of the routing configuration.
     """
 
     end: Vector = field(default_factory=dict)

@@ -91,7 +91,7 @@ class RegistryOpening:
     def load(self, name: str) -> ManagedTable:
         """Return a table of the catalog with its newest record.
 
-        Raises the errors of `open_table`.
+        Raises the errors of the catalog and of `open_table`.
         """
         table = self._catalog.get_table(Identifier.parse(name))
         return open_table(name, table, self._pipelines)

@@ -336,7 +336,7 @@ class TableRegistry:
                 self.tables[name] = replace(managed, covered=progress.end)
 
     def note_topics(self, topics: Mapping[str, TopicName]) -> None:
-        """Set the names, sources and clusters of topics by topic key, which tables record."""
+        """Set the names of topics by topic key, which the next progress records contain."""
         self.note(replace(self.progress, topics=topics))
 
     def refresh_records(self) -> list[str]:
@@ -344,8 +344,7 @@ class TableRegistry:
 
         Commits of other writers do not repeat the record, so their snapshot expiry would remove our
         last record. Also, the older a record is, the more is read again if the claims file is lost.
-        To be called between batches. Returns the names of the tables. Raises the errors of
-        `commit`.
+        Call this between batches. Returns the names of the tables. Raises the errors of `record`.
         """
         refreshed: list[str] = []
         for name, managed in list(self.tables.items()):

@@ -179,7 +179,7 @@ class Jvm:
     def wait(self, seconds: float) -> int | None:
         """Wait up to `seconds` for the exit; return the exit code, or None if the JVM still runs.
 
-        Code -N stands for signal N.
+        Code -N means that signal N ended the JVM.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
@@ -226,7 +226,10 @@ def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the command line of the JVM; None if PySpark's launcher is needed."""
+    """Return the command line of the JVM; None if PySpark's launcher is needed.
+
+    Returns None also without Java or PySpark.
+    """
     java, home = java_command(), spark_home()
     if java is None or home is None or not _is_plain(settings, home):
         return None
@@ -245,7 +248,10 @@ def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def java_command() -> str | None:
-    """Return the path of java in JAVA_HOME, or else on the PATH; None if it is not found."""
+    """Return the path of java in JAVA_HOME, or on the PATH if JAVA_HOME is not set.
+
+    Returns None if java is not found there.
+    """
     home = os.environ.get("JAVA_HOME")
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
 

@@ -1,7 +1,7 @@
 """Request a fork from the prefork server instead of starting Python, and wait for its exit.
 
-Spark starts this program through `worker.sh` as the Python of its workers. It imports only the
-standard library and no package, this one included.
+Spark starts this program through `worker.sh` as the Python of its workers. It imports only modules
+of the standard library, and none of `ingestd`.
 """
 
 import json

@@ -162,7 +162,7 @@ def _run(module: str) -> int:
 
 
 def extend_path(path: str) -> None:
-    """Add the folders of a PYTHONPATH to the search path."""
+    """Append the existing folders of a PYTHONPATH to the search path of modules."""
     for entry in path.split(os.pathsep):
         if entry and entry not in sys.path and Path(entry).is_dir():
             sys.path.append(entry)

@@ -139,7 +139,7 @@ def keep_memory() -> None:
 
 
 def limit_memory() -> None:
-    """Apply the memory limit of the environment to this process and its workers.
+    """Apply the memory limit in the variable `WORKER_MEMORY` to this process and its workers.
 
     The limit (RLIMIT_DATA) counts private writable memory, not mapped files.
     """

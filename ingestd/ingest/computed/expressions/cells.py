@@ -52,7 +52,7 @@ PlainKernel = Callable[..., Values]
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """Return the union of masks (n,); None stands for a mask without rows.
+    """Return the union of masks (n,); None means a mask without rows.
 
     Returns None if all masks are None.
     """

@@ -1,7 +1,7 @@
-"""A SQL expression of a computed column: its text, its syntax tree, and its columns.
+"""A SQL expression of a computed column or row filter: its text, syntax tree and columns.
 
-The parser is imported only when an expression is parsed, and the functions only if there is an
-expression. Tasks receive the syntax tree, and need no parser.
+The parser is imported only when an expression is parsed, and the functions only when an expression
+is used. Tasks receive the syntax tree, and need no parser.
 """
 
 import importlib
@@ -49,7 +49,8 @@ class Expression:
     def type_with(self, types: Mapping[str, DataType]) -> DataType | None:
         """Infer the type of the expression from column types; None if they do not determine it.
 
-        Raises ConfigError, which contains the error and its position.
+        Returns None also for an untyped NULL. Raises ConfigError, with the position, if the
+        expression does not accept the types.
         """
         return _check(self.node, types)
 
@@ -71,7 +72,10 @@ class Outcome:
 
 
 def read_expression(text: str) -> Expression:
-    """Parse an expression. Raises ConfigError, which contains the error and its position."""
+    """Parse an expression, and check it as far as possible without column types.
+
+    Raises ConfigError, with the position where it is known, if the expression is invalid.
+    """
     node: Node = importlib.import_module(_READER).read_sql(text)
     _check(node, {})
     return Expression(text, node)

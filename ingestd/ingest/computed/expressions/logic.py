@@ -64,7 +64,7 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Return, for each row, whether both values are equal, where NULL equals NULL; never null."""
+    """Return an array that is true where both values are equal, or both are NULL, else false."""
     equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 

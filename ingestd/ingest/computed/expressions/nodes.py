@@ -63,7 +63,7 @@ Node = ColumnNode | ConstantNode | CallNode | CastNode
 
 
 def columns_of(node: Node) -> Iterator[ColumnNode]:
-    """Yield the columns to which an expression refers, with duplicates."""
+    """Yield the column nodes of an expression, with duplicates."""
     if isinstance(node, ColumnNode):
         yield node
     elif isinstance(node, CastNode):
@@ -74,5 +74,5 @@ def columns_of(node: Node) -> Iterator[ColumnNode]:
 
 
 def wrong(node: Node, problem: str) -> ConfigError:
-    """Build a ConfigError that states a problem of a node and its position, counted from 1."""
+    """Return a ConfigError that states a problem of a node and its position, counted from 1."""
     return ConfigError(f"at character {node.at + 1}: {problem}")

@@ -75,7 +75,11 @@ class _PlainSql(Dialect):
 
 
 def read_sql(text: str) -> Node:
-    """Parse an expression. Raises ConfigError, which contains the error and its position."""
+    """Parse an expression into its syntax tree.
+
+    Raises ConfigError, with the position where it is known, if the expression cannot be parsed or
+    contains syntax that is not supported.
+    """
     if len(text) > MAX_LENGTH:
         raise ConfigError(f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed")
     try:
