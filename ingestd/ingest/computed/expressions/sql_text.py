@@ -10,7 +10,7 @@ from decimal import Decimal
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parser import Parser
+from sqlglot.parser import IsPredicatePrecedence, Parser
 from sqlglot.tokens import Tokenizer
 
 from ingestd.errors import ConfigError
@@ -28,6 +28,14 @@ from ingestd.paimon.spec.data_types import DataType
 MAX_LENGTH = 10_000
 """The maximum length of an expression in characters."""
 _MAX_DIGITS = 39
+_UNDERSTOOD = frozenset(
+    {
+        *("this", "expression", "expressions", "quoted", "is_string", "negate", "safe", "to"),
+        *("low", "high", "symmetric", "ifs", "default", "table", "db", "catalog"),
+        *("query", "unnest"),
+    }
+)
+"""The parts of a parsed expression that `_node` translates or refuses by itself."""
 _WORDS = frozenset({"current_date", "current_timestamp"})
 """The functions that are called without parentheses."""
 _OPERATORS: Mapping[type[exp.Expr], str] = {
@@ -59,6 +67,8 @@ class _Tokens(Tokenizer):
 
 
 class _Grammar(Parser):
+    # As in PostgreSQL and Spark, `a = b IS NULL` is `(a = b) IS NULL`.
+    IS_PREDICATE_PRECEDENCE = IsPredicatePrecedence.LOW
     FUNCTIONS = {}  # noqa: RUF012
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
     FUNCTION_PARSERS = {  # noqa: RUF012
@@ -106,13 +116,20 @@ def _explained(error: ParseError, text: str) -> str:
 
 
 def _node(parsed: exp.Expr) -> Node:
-    operator = _OPERATORS.get(type(parsed))
-    if operator is not None:
-        return _call(operator, parsed, parsed.this, parsed.expression)
     make = _MAKERS.get(type(parsed))
     if make is None:
         raise wrong(_here(parsed), f"{parsed.key.upper()} is not supported in an expression")
-    return make(parsed)
+    for part, value in parsed.args.items():
+        if value and part not in _UNDERSTOOD:
+            message = f"{part.upper()} of {parsed.key.upper()} is not supported in an expression"
+            raise wrong(_here(parsed), message)
+    node = make(parsed)
+    # The parser marks NOT LIKE and NOT ILIKE, and puts other negated predicates into a NOT.
+    return CallNode("not", (node,), node.at) if parsed.args.get("negate") else node
+
+
+def _operator(parsed: exp.Expr) -> Node:
+    return _call(_OPERATORS[type(parsed)], parsed, parsed.this, parsed.expression)
 
 
 def _here(parsed: exp.Expr) -> ConstantNode:
@@ -178,12 +195,25 @@ def _in(parsed: exp.Expr) -> Node:
 
 def _between(parsed: exp.Expr) -> Node:
     value, at = _node(parsed.this), _position(parsed)
-    low = CallNode(">=", (value, _node(parsed.args["low"])), at)
-    return CallNode("and", (low, CallNode("<=", (value, _node(parsed.args["high"])), at)), at)
+    low, high = _node(parsed.args["low"]), _node(parsed.args["high"])
+
+    def within(least: Node, most: Node) -> Node:
+        above, below = CallNode(">=", (value, least), at), CallNode("<=", (value, most), at)
+        return CallNode("and", (above, below), at)
+
+    if not parsed.args.get("symmetric"):
+        return within(low, high)
+    return CallNode("or", (within(low, high), within(high, low)), at)
 
 
 def _escape(parsed: exp.Expr) -> Node:
     like = _node(parsed.this)
+    if isinstance(like, CallNode) and like.function == "not":
+        return CallNode("not", (_escaped(parsed, like.arguments[0]),), like.at)
+    return _escaped(parsed, like)
+
+
+def _escaped(parsed: exp.Expr, like: Node) -> Node:
     if not isinstance(like, CallNode) or like.function not in ("like", "ilike"):
         raise wrong(_here(parsed), "ESCAPE must follow LIKE")
     return CallNode(like.function, (*like.arguments, _node(parsed.expression)), like.at)
@@ -217,7 +247,7 @@ def _type(parsed: exp.Expr) -> DataType:
         if isinstance(expression, exp.DataTypeParam)
     ]
     try:
-        if len(sizes) != len(to.expressions):
+        if len(sizes) != len(to.expressions) or to.args.get("collate"):
             raise ValueError
         word = to.args.get("kind") if to.this == exp.DType.USERDEFINED else to.this.name
         return type_of_words(str(word), [int(size.this) for size in sizes])
@@ -236,6 +266,7 @@ def _function(parsed: exp.Expr) -> Node:
 
 
 _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
+    **dict.fromkeys(_OPERATORS, _operator),
     exp.Paren: lambda parsed: _node(parsed.this),
     exp.Column: _column,
     exp.Literal: _literal,
