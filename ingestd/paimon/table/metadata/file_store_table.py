@@ -50,7 +50,7 @@ class PartitionRegistry(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Return whether this process has not listed any partition yet."""
+        """Return whether no partition has been listed through this object yet."""
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:

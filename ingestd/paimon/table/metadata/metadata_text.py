@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.float_text import java_double
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -67,6 +66,4 @@ def _cell(name: str, t: DataType, value: object, *, legacy: bool) -> str:
         return "null"
     if isinstance(value, bytes):
         return value.hex()
-    if isinstance(value, float) and t.root == "DOUBLE":
-        return java_double(value)
     return java_text(name, t, value, legacy=legacy)

@@ -22,7 +22,6 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataField,
 )
-from ingestd.paimon.spec.float_text import java_double
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.spec.table_statistics import (
@@ -181,8 +180,6 @@ class ColumnStatsCollector:
         return self._text(low), self._text(high)
 
     def _text(self, value: object) -> str | None:
-        if isinstance(value, float) and self._root == "DOUBLE":
-            return java_double(value)
         legacy = self._root not in TIMESTAMP_ROOTS
         try:
             text = java_text(self._field.name, self._field.type, value, legacy=legacy)
