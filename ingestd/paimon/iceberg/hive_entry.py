@@ -30,9 +30,9 @@ class HiveEntry:
     identifier: Identifier
 
     def point_to(self, document: str, schema: TableSchema) -> None:
-        """Let readers open the metadata document at the path `document`.
+        """Set the path of the metadata document that readers open to `document`.
 
-        Creates the entry, and its database, if they do not exist. `schema` has the columns of the
+        The entry and its database are created if they do not exist. `schema` has the columns of the
         entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,
         StorageError if the metastore does not respond.
         """

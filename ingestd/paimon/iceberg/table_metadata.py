@@ -60,7 +60,10 @@ def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
 
 
 def encode_metadata(document: Json, texts: SnapshotTexts = _NO_TEXTS) -> bytes:
-    """Return the bytes of a metadata document; `texts` are known ones of its snapshots."""
+    """Return a metadata document as JSON text in UTF-8.
+
+    `texts` are the results of `snapshot_texts` for an earlier document, which save encoding.
+    """
     texts = snapshot_texts(document, texts)
     rest = {name: value for name, value in document.items() if name != "snapshots"}
     snapshots = ", ".join(texts[id(entry)][1] for entry in document["snapshots"])

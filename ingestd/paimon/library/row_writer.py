@@ -60,7 +60,8 @@ class RowWriter:
         """Write rows to files, and yield the commit message of each bucket that received rows.
 
         The rows have the columns that `write_bucket` requires. Nothing is written before the
-        result is iterated. Raises the errors of `write_bucket`.
+        result is iterated. Raises the errors of `write_bucket`, and UnsupportedError if no dynamic
+        bucket is left for new keys.
         """
         table = self._table
         codes, first = _partition_codes(rows, table.schema.partition_keys)

@@ -111,7 +111,8 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected rows; without a point in time, the table's scan options apply.
 
     Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, or an invalid condition or range; and the errors of `scan_target`.
+    snapshot, or an invalid condition or range; and the errors of `scan_target` and
+    `fallback_branch`.
     """
     if how.between is not None:
         after, last = _range(how.between)

@@ -79,7 +79,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Set the limit in bytes of the hashes in memory, and evict those above it."""
+        """Set the limit in bytes of the hashes in memory; evict hashes until it is not exceeded."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.evict()

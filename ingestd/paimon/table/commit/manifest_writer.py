@@ -109,9 +109,9 @@ def _full_merge(
 ) -> MergedManifests | None:
     """Rewrite all manifests that are small, have deletions, or list deleted files.
 
-    Returns None, and writes nothing, if the small manifests and those with deletions are below the
-    option `manifest.full-compaction-threshold-size`. The other manifests are listed first, so that
-    a deletion never precedes the addition of its file.
+    Returns None, and writes nothing, if fewer than two manifests are small or have deletions, or if
+    their total size is below `manifest.full-compaction-threshold-size`. The other manifests are
+    listed first, so that a deletion never precedes the addition of its file.
     """
     due = [meta for meta in manifests if _must_change(table, meta)]
     if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:

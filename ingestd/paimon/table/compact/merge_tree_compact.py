@@ -1,9 +1,9 @@
 """Compact chosen runs of one bucket of a primary-key table into files of a level.
 
-A large file whose key range overlaps that of no other file only changes its level (an upgrade),
-unless it has rows to drop. All other files are rewritten, and those with adjacent key ranges are
-rewritten together. A bucket has one index file with all of its deletion vectors, which is rewritten
-when one of them changes.
+A file whose key range overlaps that of no other file only changes its level (an upgrade), unless it
+is small and adjacent to a file that is rewritten, has rows to drop, or must be rewritten because of
+the options. Files with overlapping or adjacent key ranges are rewritten together. A bucket has one
+index file with all of its deletion vectors, which is rewritten when one of them changes.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -208,7 +208,8 @@ class TreeCompaction:
     def _must_rewrite(self, file: DataFileMeta, *, has_deletes: bool) -> bool:
         """Return whether a level-0 file must be rewritten in a table with lookups.
 
-        This is so if its file format changes, or if a lookup may change its rows.
+        This is so if its file format changes, if it has deletions and the table deletion vectors,
+        or if a lookup may change its rows.
         """
         lookups, table = self._rules.lookups, self._table
         if not lookups.needed or file.level != 0:

@@ -191,7 +191,7 @@ class _Marks:
         )
 
     def per_key(self, marks: Mask) -> Mask:
-        """Return whether each key has a marked row; shape (keys,)."""
+        """Return a mask of the keys that have a row in the mask `marks`; shape (keys,)."""
         return _per_key(self.key, marks)
 
 

@@ -158,10 +158,10 @@ class BucketInput:
     def _touched(
         self, sources: Sequence[Source], parts: Sequence[pa.Table]
     ) -> list[tuple[int, pa.Table]]:
-        """Return (source number, rows) of the non-empty parts, without older rows of other keys.
+        """Return (source number, rows) of the non-empty parts, without needless older rows.
 
-        Other keys are those of no picked source; a few rows of them may remain. If no picked source
-        has rows, the result is empty.
+        Older rows are needed if a picked source has a row of their key; a few needless rows may
+        remain. If no picked source has rows, the result is empty.
         """
         source_parts = list(zip(sources, parts, strict=True))
         keys = [

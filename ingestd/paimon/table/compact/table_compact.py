@@ -187,8 +187,8 @@ def compact_table(
     With `most_bytes`, only the buckets with the most files are compacted, until their inputs reach
     this size, so that the result is committed soon.
 
-    `table` must have its newest schema. The option `write-only` is ignored: it leaves compaction to
-    this function. `commit_user` is the user of the snapshot (None: a new user). Raises
+    `table` must have its newest schema. The option `write-only` has no effect here, because it only
+    applies to writers. `commit_user` is the user of the snapshot (None: a new user). Raises
     UnsupportedError for a table that cannot be written, FormatError for a damaged file, and
     StorageError if the storage fails; the files written are then deleted. Raises CommitUnknownError
     if it is unknown whether the snapshot was published; the files are then kept.

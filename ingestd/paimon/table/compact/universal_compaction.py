@@ -1,7 +1,7 @@
 """Universal compaction: pick sorted runs of a bucket by their sizes and levels.
 
 Runs are ordered from the newest to the oldest: each file of level 0 is a run, and each higher level
-is one. The picked runs are always the newest ones, so that an older row is never in a lower level
+is a run. The picked runs are always the newest runs, so that an older row is never in a lower level
 than a newer row of its key. No files are read here.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
@@ -55,7 +55,8 @@ def choose(
     """Pick the runs to compact by the first trigger that is due; return None if none is due.
 
     `runs` are ordered from the newest to the oldest. If the options require that level 0 is
-    emptied, its files are compacted when no other trigger is due.
+    emptied, its files are compacted when no other trigger is due (with `options.gentle_runs`, only
+    if there are at least as many of them).
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:
@@ -67,7 +68,10 @@ def choose(
 
 
 def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
-    """Pick all runs, to be compacted into the top level; return None if they are already there."""
+    """Pick all runs, to be compacted into the top level.
+
+    Returns None without runs, and if the only run is in the top level.
+    """
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
     return CompactionPick(len(runs), max_level, "full")

@@ -37,7 +37,7 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
     """Delete the oldest long-lived changelogs, by their ids, and update the hint EARLIEST.
 
-    `first_left` is the id that the hint gets: the oldest one that remains.
+    `first_left` is the id of the oldest long-lived changelog that remains.
     """
     for id_ in ids:
         table.io.delete_quietly(table.paths.changelog(id_))

@@ -9,7 +9,10 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def partition_text(table: FileStoreTable, partition: bytes) -> str:
-    """Return a serialized partition as `{value, value}`: values cast to text, nulls as `null`."""
+    """Return a serialized partition as `{value, value}`.
+
+    Values are cast to text, but binary values are hexadecimal; null is `null`.
+    """
     cells = deserialize_row(table.partition_types, partition)
     names = table.schema.partition_keys
     values = zip(names, table.partition_types, cells, strict=True)
@@ -17,9 +20,10 @@ def partition_text(table: FileStoreTable, partition: bytes) -> str:
 
 
 def partition_name(table: FileStoreTable, partition: bytes) -> str:
-    """Return a serialized partition as `column=value/column=value`, each value cast to text.
+    """Return a serialized partition as `column=value/column=value`.
 
-    Null and blank values are the option `partition.default-name`.
+    Values are cast to text, but binary values are hexadecimal; null and blank values are the option
+    `partition.default-name`.
     """
     cells = deserialize_row(table.partition_types, partition)
     default = table.options.partition_default_name

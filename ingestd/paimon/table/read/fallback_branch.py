@@ -26,22 +26,27 @@ OPTION = honoured.SCAN_FALLBACK.name
 
 @dataclass(frozen=True, slots=True)
 class FallbackBranch:
-    """A branch and its snapshot to read, with the columns of that point in time."""
+    """A fallback branch and the snapshot of it to read; `table` is the table on this branch."""
 
     table: FileStoreTable
     snapshot: Snapshot
 
     def partitions(self, table: FileStoreTable, snapshot: Snapshot | None) -> frozenset[bytes]:
-        """Return the partitions that only the branch has, and not `snapshot` of `table`."""
+        """Return the visible partitions of the branch that `snapshot` of `table` does not have.
+
+        If `snapshot` is None, the table has no partitions.
+        """
         own = visible_partitions(table, snapshot)
         return visible_partitions(self.table, self.snapshot) - own
 
 
 def fallback_branch(table: FileStoreTable, target: ScanTarget) -> FallbackBranch | None:
-    """Return what is read from the fallback branch of a table; None if it has none, or no rows.
+    """Return the fallback branch of a table, with the snapshot that a scan target selects on it.
 
-    `target` is that of the table itself. Raises ConfigError if the branch does not exist, has
-    other columns or keys, or selects changes; UnsupportedError if it cannot be read.
+    `target` is the target of the scan of the table itself. Returns None if the table has no
+    fallback branch, or the branch has no snapshot for the target. Raises ConfigError if the branch
+    does not exist, has other columns or keys, or selects changes; UnsupportedError if it cannot be
+    read.
     """
     name = honoured.SCAN_FALLBACK.of(table.schema.options)
     if not name or not name.strip():

@@ -126,7 +126,8 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
 
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
     the maximum number, a snapshot expires if its successor is older than the retention time, so
-    that a reader that began when it was the newest snapshot had this time to finish.
+    that a reader that began when it was the newest snapshot had this time to finish. At most
+    `retention.limit` snapshots expire.
     """
     first, end = _bounds(window, retention)
     for snapshot_id in range(first, end):

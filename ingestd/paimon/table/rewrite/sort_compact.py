@@ -76,9 +76,9 @@ class Sorted:
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
     """Return the columns to sort by, in the order of `columns`.
 
-    Raises ConfigError for a table that cannot be sorted, an unknown strategy, a column whose type
-    has no order, and an unknown or repeated column; UnsupportedError for a table that cannot be
-    written.
+    Raises ConfigError for a table that cannot be sorted, an unknown strategy, no columns, an
+    unknown or repeated column, and a column whose type has no order; UnsupportedError for a table
+    that cannot be written.
     """
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
         raise ConfigError(

@@ -40,8 +40,9 @@ class FileOrigin:
 class FileStatsCollector:
     """Computes the manifest entry of a file from its rows, which are added in parts.
 
-    In a table with a primary key, rows must be added in key order. Rows without sequence numbers
-    are numbered from `first_sequence`.
+    In a table with a primary key, the smallest and the largest key are those of the first and the
+    last row, so that rows must be added in key order (except rows of postponed buckets). Rows
+    without sequence numbers are numbered from `first_sequence`.
     """
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
