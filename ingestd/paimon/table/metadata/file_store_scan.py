@@ -345,7 +345,8 @@ class _PartitionTest:
 def _may_contain(value: object, low: object, high: object) -> bool:
     if value is None or low is None or high is None:
         return True
-    return bool(low <= value <= high)  # type: ignore[operator]  # values of one column
+    # Negated, so that NaN, which Java orders after all other numbers, excludes nothing.
+    return not (value < low or value > high)  # type: ignore[operator]  # values of one column
 
 
 def read_metadata_file(io: FileIO, path: str) -> bytes:

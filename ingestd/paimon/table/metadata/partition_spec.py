@@ -30,7 +30,12 @@ class AnyPartitionOf:
 
     def __call__(self, values: tuple[object, ...]) -> bool:
         """Return whether a partition matches, by its values in the order of the partition keys."""
-        return any(all(values[i] == value for i, value in spec) for spec in self.specs)
+        return any(all(is_same_value(values[i], value) for i, value in spec) for spec in self.specs)
+
+
+def is_same_value(left: object, right: object) -> bool:
+    """Return whether two values of a partition column are equal; NaN is equal to itself."""
+    return left == right or (left != left and right != right)
 
 
 def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:

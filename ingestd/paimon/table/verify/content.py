@@ -44,6 +44,7 @@ from ingestd.paimon.table.files.data_files import (
     stored_rows,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import is_same_value
 from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 from ingestd.wording import counted
@@ -132,7 +133,8 @@ class _FileCheck:
         """Check that every row belongs to the partition and bucket of its file."""
         values = deserialize_row(table.partition_types, self.entry.partition)
         for name, value in zip(table.schema.partition_keys, values, strict=True):
-            if any(stored != value for stored in column_values(pc.unique(rows.column(name)))):
+            stored_values = column_values(pc.unique(rows.column(name)))
+            if not all(is_same_value(stored, value) for stored in stored_values):
                 self._error("partition", f"has rows of another partition than {name}={value}")
         fixed = bucket_mode(table.schema) in (BucketMode.HASH_FIXED, BucketMode.POSTPONE)
         if fixed and self.entry.total_buckets > 0:

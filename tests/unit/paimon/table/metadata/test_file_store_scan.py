@@ -2,8 +2,10 @@
 
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
-from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.data_file import SimpleStats
+from ingestd.paimon.spec.manifest import FileKind, ManifestFileMeta
 from ingestd.paimon.table.metadata.file_store_scan import (
+    PartitionBounds,
     changelog_entries,
     delta_entries,
     live_files,
@@ -20,6 +22,7 @@ from tests.support.metadata_tables import (
     metadata_table,
     newest,
 )
+from tests.support.native_tables import native_table
 
 
 def partition(value: int | None) -> bytes:
@@ -65,6 +68,18 @@ def test_a_set_of_partitions_opens_only_manifests_that_may_hold_them() -> None:
     wanted = {partition(5), partition(7)}
     assert names(live_files(table, newest(table), partition_filter=wanted)) == ["c"]
     assert opened(io) == 2  # of partition 5, and of the null partition, which has no bounds
+
+
+def test_the_bounds_of_java_do_not_hide_the_partition_of_nan() -> None:
+    columns = [("p", "DOUBLE"), ("v", "INT")]
+    table = native_table("/w", columns, partitions=["p"], io=MemoryFileIO())
+    low, high, other = (
+        serialize_row(table.partition_types, [value]) for value in (1.5, float("nan"), 0.5)
+    )
+    manifest = ManifestFileMeta("manifest-0", 1, 1, 0, SimpleStats(low, high, (0,)), 0)
+    assert PartitionBounds(table, [high]).may_be_in(manifest)
+    assert PartitionBounds(table, [low]).may_be_in(manifest)
+    assert not PartitionBounds(table, [other]).may_be_in(manifest)
 
 
 def test_a_predicate_sees_the_values_of_the_partition() -> None:

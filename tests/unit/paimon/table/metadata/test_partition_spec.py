@@ -36,6 +36,16 @@ def test_a_table_without_partitions_has_none_to_name() -> None:
         parse_partition_spec(table, "dt=1")
 
 
+def test_nan_is_the_partition_of_nan() -> None:
+    columns = [("id", "INT"), ("p", "DOUBLE"), ("hr", "INT")]
+    table = native_table("/w", columns, partitions=["p", "hr"], io=MemoryFileIO())
+    matches = partition_filter(table, [parse_partition_spec(table, "p=NaN")])
+    assert isinstance(matches, AnyPartitionOf)
+    assert matches((float("nan"), 1))
+    assert not matches((1.5, 1))
+    assert not matches((None, 1))
+
+
 def test_whole_specs_become_partitions_and_others_a_test(table: FileStoreTable) -> None:
     whole = partition_filter(table, [{"hr": 3, "dt": 1}])
     assert whole == frozenset({serialize_row(table.partition_types, [1, 3])})

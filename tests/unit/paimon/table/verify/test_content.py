@@ -151,6 +151,13 @@ def live_path_of(table: FileStoreTable, bucket: int, name: str) -> str:
     return table.paths.data_file("", bucket, name)
 
 
+def test_a_partition_of_nan_is_correct() -> None:
+    columns = [("p", "DOUBLE"), ("v", "INT")]
+    table = native_table("/w", columns, partitions=["p"], io=MemoryFileIO())
+    put(table, [{"p": float("nan"), "v": 1}, {"p": None, "v": 2}])
+    assert verify(table) == []
+
+
 def test_rows_of_another_partition_are_found() -> None:
     table = native_table("/w", [("p", "INT"), ("v", "INT")], partitions=["p"], io=MemoryFileIO())
     put(table, [{"p": 1, "v": 1}])
