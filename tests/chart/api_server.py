@@ -130,7 +130,7 @@ class ApiServer(Closing):
             connection.close()
         for process in reversed(self._processes):
             process.kill()
-            process.wait(30)
+            process.wait(120)
 
     def apply(self, one: dict[str, Any], namespace: str, *, dry: bool = False) -> Answer:
         """Server-side apply of an object."""

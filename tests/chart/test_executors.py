@@ -83,7 +83,9 @@ class Release:
     def status(self) -> dict[str, Any]:
         """The page /status; empty while there is none."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/status", timeout=5) as page:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._port}/status", timeout=30
+            ) as page:
                 found: dict[str, Any] = json.loads(page.read())
                 return found
         except OSError:
@@ -105,7 +107,7 @@ class Release:
         """Offsets that the tables have reached, summed over all topic partitions."""
         try:
             with urllib.request.urlopen(
-                f"http://127.0.0.1:{self._port}/metrics", timeout=5
+                f"http://127.0.0.1:{self._port}/metrics", timeout=30
             ) as page:
                 lines = page.read().decode().splitlines()
         except OSError:

@@ -39,7 +39,7 @@ def page() -> Iterator[bytes]:
     server = HttpServer("127.0.0.1:0", status)
     server.start()
     try:
-        with urllib.request.urlopen(f"http://{server.address}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{server.address}/metrics", timeout=60) as answer:
             yield answer.read()
     finally:
         server.stop()

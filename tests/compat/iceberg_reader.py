@@ -44,7 +44,7 @@ class IcebergReader(Closing):
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def read(self, folder: Path | str, tag: str | None = None) -> list[dict[str, Any]]:
         """All rows of a table; times are microseconds, dates and decimals texts."""

@@ -95,7 +95,7 @@ def running_azure(program: Path, folder: Path) -> Iterator[AzureServer]:
         yield server
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(120)
 
 
 def _program() -> Path:
@@ -107,7 +107,7 @@ def _make_container(server: AzureServer, process: subprocess.Popen[bytes]) -> No
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:
-            urlopen(_creation(server), timeout=5).close()
+            urlopen(_creation(server), timeout=30).close()
             return
         except HTTPError:
             raise

@@ -31,7 +31,7 @@ from tests.support.made_once import built_by_go
 VERSION = "v1.56.1"
 _PROGRAM = "github.com/fsouza/fake-gcs-server"
 _BUILD_SECONDS = 900
-_START_SECONDS = 60
+_START_SECONDS = 180
 BUCKET = "lake"
 _CONDITION = "x-goog-if-generation-match"
 _COPY = "x-goog-copy-source"
@@ -94,7 +94,7 @@ def running_gcs(program: Path, folder: Path) -> Iterator[GcsServer]:
             yield GcsServer(file)
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(120)
 
 
 class XmlFront(HttpServing):
@@ -205,7 +205,7 @@ def _wait(target: str, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:
-            urlopen(f"{target}/storage/v1/b/{BUCKET}", timeout=5).close()
+            urlopen(f"{target}/storage/v1/b/{BUCKET}", timeout=30).close()
             return
         except OSError:
             time.sleep(0.1)

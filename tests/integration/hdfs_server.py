@@ -54,7 +54,7 @@ class HdfsServer:
         """End the `namenode` or the `datanodes`, as a machine that breaks down."""
         process = self.processes.pop(what)
         process.kill()
-        process.wait(30)
+        process.wait(120)
 
     def freeze(self) -> None:
         """Stop all threads of the namenode; its connections stay open."""

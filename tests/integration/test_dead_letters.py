@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaError, Message
 
 from ingestd.dev.broker import DevBroker
 from tests.support.command_line import run_command
@@ -116,7 +116,11 @@ def read_all(broker: DevBroker, topic: str) -> list[Message]:
     client = Consumer(properties)
     client.subscribe([topic])
     found: list[Message] = []
-    while (message := client.poll(WAIT_SECONDS)) is not None and message.error() is None:
-        found.append(message)
+    while (message := client.poll(WAIT_SECONDS)) is not None:
+        error = message.error()
+        if error is None:
+            found.append(message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            break
     client.close()
     return found

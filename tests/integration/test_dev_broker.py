@@ -30,7 +30,7 @@ time.sleep(600)
 
 
 def wait_until_gone(path: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + WAIT_SECONDS
     while path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not path.exists()
@@ -57,7 +57,7 @@ def test_a_broker_ends_with_the_process_that_owns_it() -> None:
     assert owner.stdout
     address, log = owner.stdout.readline().split()
     os.kill(owner.pid, signal.SIGKILL)
-    owner.wait(30)
+    owner.wait(WAIT_SECONDS)
     owner.stdout.close()
     wait_until_gone(Path(log).parent)
     with pytest.raises(OSError, match="refused"):
@@ -90,6 +90,6 @@ def test_ids_and_group_offsets_are_what_the_broker_says() -> None:
 def committed(broker: DevBroker, topic: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ingestd-src"})
     places = [TopicPartition(topic, one) for one in (0, 1)]
-    found = [one.offset for one in consumer.committed(places, 20)]
+    found = [one.offset for one in consumer.committed(places, WAIT_SECONDS)]
     consumer.close()
     return found

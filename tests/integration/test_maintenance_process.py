@@ -52,7 +52,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Maintenan
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -207,7 +207,7 @@ def _on_first_file(child: MaintenanceClient, folder: Path, what: signal.Signals)
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     yield
-    watcher.join(30)
+    watcher.join(120)
 
 
 def _data_files(folder: Path) -> set[str]:

@@ -97,7 +97,7 @@ def page(daemon: Daemon, path: str, token: str) -> bytes:
     request = urllib.request.Request(
         f"http://127.0.0.1:{daemon.port}{path}", headers={"Authorization": f"Bearer {token}"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return bytes(answer.read())
 
 

@@ -83,7 +83,7 @@ def test_a_server_that_cannot_start_costs_nothing_but_time(tmp_path: Path) -> No
             stdout=subprocess.PIPE,
         )
         listener.accept()[0].close()
-    output, _ = asked.communicate(timeout=60)
+    output, _ = asked.communicate(timeout=180)
     assert b"False after all" in output
 
 

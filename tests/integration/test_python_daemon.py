@@ -48,14 +48,14 @@ sys.meta_path.insert(0, Missing())
 
 def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "1"
 
 
 def test_the_daemon_preloads_without_the_packages_of_extras() -> None:
-    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + PROBE], timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + PROBE], timeout=180, check=True)
 
 
 def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_ends_both() -> None:
@@ -76,7 +76,7 @@ def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_end
             os.kill(other, 0)
         os.kill(worker, 0)
         daemon.stdin.close()
-        daemon.wait(30)
+        daemon.wait(120)
     assert _ended(worker), "a worker outlives its daemon"
 
 
@@ -120,7 +120,7 @@ def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is
         assert connection.recv(6) == struct.pack("!i", 2) + b"ok"  # it is in its loop
         assert umask_of(worker) == 0o027
     daemon.stdin.close()
-    daemon.wait(30)
+    daemon.wait(120)
     daemon.stdout.close()
 
 
@@ -140,6 +140,6 @@ def test_a_worker_has_the_limit_of_memory_that_its_environment_says() -> None:
     variables = {**os.environ, WORKER_MEMORY: str(512 << 20)}
     command = [sys.executable, "-c", LIMITED]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=variables
+        command, capture_output=True, text=True, timeout=180, check=False, env=variables
     )
     assert (done.returncode, done.stdout.strip()) == (0, "limited"), done.stderr

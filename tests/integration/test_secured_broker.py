@@ -204,7 +204,7 @@ def test_tokens_computed_in_python_reach_both_readers_and_are_renewed_while_idle
         pass
     while not asked.empty():
         asked.get()
-    assert asked.get(timeout=30) == UNSIGNED["sasl.oauthbearer.config"]
+    assert asked.get(timeout=120) == UNSIGNED["sasl.oauthbearer.config"]
     close_consumers()
 
 

@@ -131,4 +131,4 @@ def open_page(folder: Path) -> Iterator[Page]:
             yield Page(written, read)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)

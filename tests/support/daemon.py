@@ -92,7 +92,9 @@ class Daemon:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page of the daemon; status 0 while nothing listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}{path}", timeout=30
+            ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

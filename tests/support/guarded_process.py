@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-_END_SECONDS = 30.0
+_END_SECONDS = 120.0
 # When the pipe on standard input closes, because its owner closed it or is gone, the program is
 # sent the signal.
 _GUARD = """

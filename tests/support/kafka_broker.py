@@ -22,7 +22,7 @@ from ingestd.dev.broker import DevBroker
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
 _NO_COORDINATOR = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -71,9 +71,14 @@ class SharedBroker(DevBroker):
 def fresh_topic(
     broker: DevBroker, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> str:
-    """Create a topic with a name that no one has used."""
+    """Create a topic with a name that no one has used, and wait until the broker knows it."""
     name = f"t-{uuid.uuid4().hex[:10]}"
     broker.create_topic(name, partitions, config)
+    client, end = admin(broker), time.monotonic() + WAIT_SECONDS
+    while name not in client.list_topics(timeout=WAIT_SECONDS).topics:
+        # The controller has created it; until the broker knows, it answers that there is none.
+        assert time.monotonic() < end, f"{name} does not appear"
+        time.sleep(0.01)
     return name
 
 

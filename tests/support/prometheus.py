@@ -99,7 +99,7 @@ class Prometheus(Closing):
         """End it at once."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(120)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series that an expression gives now."""
@@ -130,10 +130,10 @@ class Prometheus(Closing):
 
     def _ask(self, what: str, **parameters: str) -> dict[str, Any]:
         url = f"http://{self._address}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while True:
             try:
-                with urllib.request.urlopen(url, timeout=10) as answer:
+                with urllib.request.urlopen(url, timeout=30) as answer:
                     data: dict[str, Any] = json.load(answer)["data"]
                     return data
             except urllib.error.HTTPError as error:

@@ -69,7 +69,7 @@ class Pypaimon(Closing):
         if self._process.stdin and self._process.stdout:
             self._process.stdin.close()
             self._process.stdout.close()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def read(
         self, warehouse: Path | str, database: str, table: str, *, snapshot: int | None = None

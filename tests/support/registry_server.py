@@ -55,7 +55,7 @@ class RegistryServer(Closing):
     @property
     def hits(self) -> Counter[str]:
         """How often each path was asked since the start."""
-        with urllib.request.urlopen(f"{self.url}/hits", timeout=10) as reply:
+        with urllib.request.urlopen(f"{self.url}/hits", timeout=60) as reply:
             return Counter(json.load(reply))
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class RegistryServer(Closing):
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=120)
         self._process = None
 
 

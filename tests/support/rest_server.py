@@ -48,4 +48,4 @@ class RestServer(Closing):
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=120)

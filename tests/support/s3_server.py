@@ -62,7 +62,7 @@ def running_s3(program: Path, folder: Path) -> Iterator[S3Server]:
         yield S3Server(endpoint, "lake", data / "lake", process.pid)
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(120)
 
 
 def _program() -> Path:
@@ -75,10 +75,10 @@ def built() -> Path:
 
 
 def _wait(endpoint: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end and process.poll() is None:
         try:
-            urlopen(endpoint, timeout=5).close()
+            urlopen(endpoint, timeout=30).close()
         except HTTPError:
             return
         except OSError:

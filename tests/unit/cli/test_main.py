@@ -84,7 +84,7 @@ def test_shells_get_a_script_for_completion(shell: str, part: str) -> None:
         env={**os.environ, "_INGESTD_COMPLETE": f"source_{shell}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert part in done.stdout, done.stderr
@@ -106,7 +106,7 @@ def test_words_are_completed_by_the_shell(line: str, wanted: str) -> None:
         env={**os.environ, **words, "_INGESTD_COMPLETE": "complete_bash"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert wanted in done.stdout.split(), done.stderr
@@ -119,7 +119,7 @@ def test_help_lists_the_commands_without_loading_them() -> None:
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     for name, info in COMMANDS.items():
@@ -188,7 +188,7 @@ def test_an_error_that_nobody_foresaw_is_one_and_no_traceback_unless_asked_for(
 ) -> None:
     code = PROGRAM.format("lambda **_: 1 / 0")
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 1
     assert ("Traceback" in done.stderr) is trace
     assert "division by zero" in done.stderr
@@ -202,14 +202,14 @@ def test_a_reader_that_has_gone_ends_a_command_in_silence(words: str, tmp_path: 
     command = [sys.executable, "-c", "from ingestd.cli.main import main; main()", *words.split()]
     with os.fdopen(writer, "w") as gone:
         done = subprocess.run(
-            command, cwd=tmp_path, stdout=gone, stderr=subprocess.PIPE, timeout=60, check=False
+            command, cwd=tmp_path, stdout=gone, stderr=subprocess.PIPE, timeout=180, check=False
         )
     assert (done.returncode, done.stderr) == (main.READER_GONE, b"")
 
 
 def test_main_ends_the_process_with_the_code() -> None:
     command = [sys.executable, "-c", "from ingestd.cli.main import main; main()"]
-    done = subprocess.run([*command, "rum"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*command, "rum"], capture_output=True, timeout=180, check=False)
     assert done.returncode == 2
     assert inspect.signature(main.main).parameters == {}
 

@@ -93,7 +93,7 @@ def test_parquet_goes_to_a_file(warehouse: Path, tmp_path: Path, capsys: Capture
 def test_parquet_goes_to_a_pipe(warehouse: Path) -> None:
     code = "from ingestd.cli.main import main; main()"
     command = [sys.executable, "-c", code, "read", str(warehouse), "db.t", "-f", "parquet"]
-    done = subprocess.run([*command, "--limit", "4"], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([*command, "--limit", "4"], capture_output=True, check=True, timeout=180)
     assert pq.read_table(io.BytesIO(done.stdout)).num_rows == 4
 
 

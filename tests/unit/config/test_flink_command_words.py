@@ -30,7 +30,7 @@ TEXTS = [
 def by_shell(text: str) -> list[str]:
     """The words as sh hands them to a command."""
     script = f"printf '%s\\0' {text}"
-    done = subprocess.run(["sh", "-fc", script], capture_output=True, check=True, timeout=20)
+    done = subprocess.run(["sh", "-fc", script], capture_output=True, check=True, timeout=120)
     return done.stdout.decode().split("\0")[:-1]
 
 

@@ -82,6 +82,6 @@ def test_a_store_that_hangs_does_not_hold_up_the_end_of_the_daemon(
     folder = pipeline_folder(str(tmp_path), "shop")
     thread = HeartbeatThread(Heartbeat(HangingIO(), folder, "node:1:a", "now"), lambda: None)
     thread.start()
-    assert hung.wait(30)
+    assert hung.wait(120)
     thread.stop()
     released.set()

@@ -69,7 +69,7 @@ def commit(table: str, snapshot: int, one: TableSchema, files: int = 1) -> Table
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -131,7 +131,7 @@ def test_ingest_waits_while_a_bucket_is_above_the_stop_trigger(child: Child) -> 
         CompactionDone(Job("compact", "db.a"), "compacted", 101, 0.1, SortedRuns(100))
     )
     child.gate.set()
-    waiting.join(30)
+    waiting.join(120)
     assert not waiting.is_alive()
     maintenance.stop()
     told = maintenance.document()

@@ -48,7 +48,7 @@ def state(status: Status) -> object:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -126,7 +126,7 @@ def test_the_pages_stay_for_a_while_after_what_does_not_heal_but_not_when_told_t
     eventually(lambda: state(status) == "failed")
     assert codes == []
     one.stop()
-    thread.join(30)
+    thread.join(120)
     assert codes == [FencedError.exit_code]
 
 
@@ -146,7 +146,7 @@ def test_a_query_that_ends_by_itself_is_started_again() -> None:
     thread.start()
     eventually(lambda: bool(runs.made))
     runs.made[0].stopped.set()
-    thread.join(30)
+    thread.join(120)
     assert len(runs.made) == 2
 
 
@@ -166,7 +166,7 @@ def test_stop_ends_a_running_query_with_zero() -> None:
     thread.start()
     eventually(lambda: state(status) == "running")
     one.stop()
-    thread.join(30)
+    thread.join(120)
     assert codes == [0]
     assert len(runs.made) == 1
 
@@ -179,7 +179,7 @@ def test_stop_ends_a_wait_for_a_restart_with_zero() -> None:
     thread.start()
     eventually(lambda: state(status) == "backoff")
     one.stop()
-    thread.join(30)
+    thread.join(120)
     assert codes == [0]
     assert len(runs.made) == 1
 
@@ -270,7 +270,7 @@ def started(stubborn: bool) -> subprocess.Popen[str]:
 def test_a_signal_ends_the_daemon_with_zero(number: int) -> None:
     process = started(stubborn=False)
     os.kill(process.pid, number)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
 
 
 def test_a_second_signal_ends_the_process_at_once() -> None:
@@ -281,11 +281,11 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
     os.kill(process.pid, signal.SIGTERM)  # in the same breath, as of a group: asked once
     os.kill(process.pid, signal.SIGCONT)
     assert process.poll() is None
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < end:
         time.sleep(0.1)
         os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(1) == 128 + signal.SIGTERM
+    assert process.wait(120) == 128 + signal.SIGTERM
 
 
 def test_other_settings_are_followed_with_a_new_run_after_the_batch_in_flight() -> None:
@@ -295,7 +295,7 @@ def test_other_settings_are_followed_with_a_new_run_after_the_batch_in_flight() 
     thread.start()
     eventually(lambda: state(status) == "running")
     one.follow(replace(settings(), trigger_seconds=7.0))
-    thread.join(30)
+    thread.join(120)
     assert [run.settings.trigger_seconds for run in runs.made] == [1.0, 7.0]
     assert runs.made[0].stopped.is_set()
     assert status.document()["restarts"] == 0
@@ -358,7 +358,7 @@ def test_sighup_reads_again_and_goes_on_with_what_it_gives() -> None:
     thread.start()
     daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
     assert supervise(settings(), daemon, runs, reload) == 0
-    thread.join(30)
+    thread.join(120)
     assert asked == [1]
     assert runs.made[1].settings.trigger_seconds == 7.0
 

@@ -287,17 +287,17 @@ def test_nobody_waits_for_the_answer_to_a_look_up_of_others() -> None:
 
     def held(_: SignalRequests) -> Reply:
         asked.set()
-        answers.wait(10)
+        answers.wait(60)
         return Reply(200, {"schema": '"held"'})
 
     script: list[Step] = [held, Reply(200, {"schema": '"other"'})]
     with ScriptedServer(script) as server, ThreadPoolExecutor() as pool:
         registry = registry_at(server.uri)
         first = pool.submit(registry.find, 1)
-        assert asked.wait(10)
+        assert asked.wait(60)
         other = registry.find(2)
         assert other is not None and other.text == '"other"' and not answers.is_set()
         assert not first.done()
         answers.set()
-        held_one = first.result(10)
+        held_one = first.result(60)
         assert held_one is not None and held_one.text == '"held"'

@@ -190,6 +190,6 @@ def test_many_short_texts_after_a_long_one_take_no_room_for_as_many_long_ones() 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr

@@ -99,6 +99,6 @@ io, path, size, before = LocalFileIO(), {str(tmp_path / "f.parquet")!r}, BatchSi
 print(count() - before)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=180
     )
     assert int(done.stdout) == threads

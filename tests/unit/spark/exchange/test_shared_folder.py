@@ -48,7 +48,7 @@ def test_the_folder_goes_with_the_process(tmp_path: Path) -> None:
         "for _ in range(2):\n"
         "    with shared_folder(sys.argv[1]): pass\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=180)
     assert list(tmp_path.iterdir()) == []
 
 
