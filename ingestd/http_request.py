@@ -127,7 +127,7 @@ def _connection(
     kind: Callable[..., HTTPConnection], end: float, host: str, **options: object
 ) -> HTTPConnection:
     connection = kind(host, **options)
-    connection.response_class = partial(_Response, end)  # type: ignore[assignment]  # makes one
+    connection.response_class = partial(_Response, end)  # type: ignore[assignment]  # a function
     # The library would allow the whole time for each address of the host.
     connection._create_connection = partial(_connect, end)  # type: ignore[attr-defined]  # private
     return connection

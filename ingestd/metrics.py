@@ -258,7 +258,7 @@ def record_gap(source: str, topic: str, records: int) -> None:
 
 
 def record_rows(table: str, kind: str, rows: int) -> None:
-    """Count rows of a kind written to a table."""
+    """Count rows written to a table; `kind` is their row kind, such as `+I`."""
     ROWS_WRITTEN.labels(table, kind).inc(rows)
 
 

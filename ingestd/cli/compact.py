@@ -44,7 +44,8 @@ _OrderBy: TypeAlias = Annotated[
     typer.Option(
         "--order-by",
         metavar="COLUMN,...",
-        help="Rewrite all files of a table without keys and buckets, sorted.",
+        help="Rewrite all files, sorted by these columns; for tables without a key and with "
+        "`bucket` = -1.",
     ),
 ]
 _OrderStrategy: TypeAlias = Annotated[

@@ -32,7 +32,7 @@ _Tables: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TABLE",
-        help="Tables, or TABLE=SCHEMA.TABLE to name the source; default all of the pipeline.",
+        help="Tables, or TABLE=SCHEMA.TABLE with the source table; default all of the pipeline.",
     ),
 ]
 _Source: TypeAlias = Annotated[
@@ -56,7 +56,7 @@ _AsOf: TypeAlias = Annotated[
 _Slot: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--slot", metavar="NAME", help="PostgreSQL: the connector's slot, if there are several."
+        "--slot", metavar="NAME", help="PostgreSQL: replication slot, if there are several."
     ),
 ]
 _Limit: TypeAlias = Annotated[
@@ -65,7 +65,7 @@ _Limit: TypeAlias = Annotated[
 _Rate: TypeAlias = Annotated[
     int,
     typer.Option(
-        "--rows-per-second", min=1, metavar="N", help="Limit of the rows read from the database."
+        "--rows-per-second", min=1, metavar="N", help="Maximum rate of reading the database."
     ),
 ]
 _PageRows: TypeAlias = Annotated[
@@ -73,7 +73,9 @@ _PageRows: TypeAlias = Annotated[
 ]
 _Timeout: TypeAlias = Annotated[
     float,
-    typer.Option("--statement-timeout", min=1, metavar="S", help="Limit of one statement."),
+    typer.Option(
+        "--statement-timeout", min=1, metavar="S", help="Seconds allowed for a statement."
+    ),
 ]
 _Connector: TypeAlias = Annotated[
     float,
@@ -81,13 +83,13 @@ _Connector: TypeAlias = Annotated[
         "--connector-delay",
         min=0,
         metavar="S",
-        help="After this time a connector that does not advance is idle.",
+        help="Seconds after which a connector that does not advance is regarded as idle.",
     ),
 ]
 _Stream: TypeAlias = Annotated[
     float,
     typer.Option(
-        "--stream-timeout", min=0, metavar="S", help="How long the table may lag before an error."
+        "--stream-timeout", min=0, metavar="S", help="Seconds to wait until a table catches up."
     ),
 ]
 _Progress: TypeAlias = Annotated[

@@ -24,7 +24,7 @@ ConfigFile: TypeAlias = Annotated[
     typer.Option("--config", "-c", help="The pipeline's configuration, which has the clusters."),
 ]
 Bootstrap: TypeAlias = Annotated[
-    str | None, typer.Option("--bootstrap", help="Instead of --config: HOST:PORT,... of brokers.")
+    str | None, typer.Option("--bootstrap", help="Brokers, HOST:PORT,..., instead of --config.")
 ]
 Target: TypeAlias = Annotated[
     str | None, typer.Option("--to-topic", help="Send to this topic instead of the original one.")

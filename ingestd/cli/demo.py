@@ -73,7 +73,7 @@ class Timings:
 
 def demo(
     folder: Annotated[
-        Path, typer.Option(help="Where warehouse, configuration and logs are put.")
+        Path, typer.Option(help="Folder for the warehouse, the configuration and the logs.")
     ] = Path("demo"),
     events: Annotated[int, typer.Option(min=100, help="Change events to produce.")] = 20_000,
     as_json: AsJson = False,

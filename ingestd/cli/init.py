@@ -55,7 +55,7 @@ _Database: TypeAlias = Annotated[str | None, typer.Option(help="Database of the 
 _Name: TypeAlias = Annotated[str | None, typer.Option(help="Name of the pipeline.")]
 _Kafka: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--kafka", metavar="NAME=VALUE", help="Property of the client; repeatable."),
+    typer.Option("--kafka", metavar="NAME=VALUE", help="Kafka client property; repeatable."),
 ]
 _Registry: TypeAlias = Annotated[str | None, typer.Option(help="URL of a schema registry.")]
 _Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]

@@ -45,7 +45,7 @@ _OFFSET, _ROWKIND, _POSITION = "@offset", "@rowkind", "@position"
 _FORMATS = ", ".join(sorted(DATA_FORMATS))
 
 _File: TypeAlias = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="Messages, one a line; - is standard input.")
+    Path | None, typer.Argument(metavar="FILE", help="Messages, one per line; - is standard input.")
 ]
 _Format: TypeAlias = Annotated[
     str | None, typer.Option("--format", metavar="FORMAT", help=f"Data format: {_FORMATS}.")
@@ -61,10 +61,12 @@ _Topic: TypeAlias = Annotated[
 _Bootstrap: TypeAlias = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The brokers.")
 ]
-_Partition: TypeAlias = Annotated[int, typer.Option("--partition", min=0, help="Its partition.")]
+_Partition: TypeAlias = Annotated[
+    int, typer.Option("--partition", min=0, help="Partition of --topic.")
+]
 _Offset: TypeAlias = Annotated[
     int | None,
-    typer.Option("--offset", help="Default the oldest; -1 is the newest, -2 the one before."),
+    typer.Option("--offset", help="First offset, -1 for the newest record; default the oldest."),
 ]
 _Records: TypeAlias = Annotated[
     int | None,
@@ -73,15 +75,17 @@ _Records: TypeAlias = Annotated[
     ),
 ]
 _Registry: TypeAlias = Annotated[
-    str | None, typer.Option("--schema-registry", metavar="URL", help="Schema registry.")
+    str | None, typer.Option("--schema-registry", metavar="URL", help="URL of a schema registry.")
 ]
 _TypeMapping: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--type-mapping", metavar="NAME", help="As in a configuration; repeatable."),
+    typer.Option(
+        "--type-mapping", metavar="NAME", help="As `type-mapping` of a source; repeatable."
+    ),
 ]
 _Kafka: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--kafka", metavar="NAME=VALUE", help="Property of the client; repeatable."),
+    typer.Option("--kafka", metavar="NAME=VALUE", help="Kafka client property; repeatable."),
 ]
 _Config: TypeAlias = Annotated[
     Path | None,

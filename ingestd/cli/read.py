@@ -16,13 +16,16 @@ from ingestd.cli.rows_output import Output, PrintedRows
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_catalog, open_view
 from ingestd.paimon.catalog.sys_tables import SYS
 
-_Where: TypeAlias = Annotated[str | None, typer.Option("--where", help="Condition on rows.")]
+_Where: TypeAlias = Annotated[
+    str | None, typer.Option("--where", help="Only rows for which this is true.")
+]
 Columns: TypeAlias = Annotated[
     str | None, typer.Option("--columns", help="Only these columns, with commas between them.")
 ]
-Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="Rows of a tag.")]
+Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="Print the rows of a tag.")]
 AsOf: TypeAlias = Annotated[
-    str | None, typer.Option("--as-of", help="Rows at a time, ISO 8601 (UTC without an offset).")
+    str | None,
+    typer.Option("--as-of", help="Print the rows as of a time, ISO 8601 (UTC without an offset)."),
 ]
 _Changelog: TypeAlias = Annotated[
     bool, typer.Option("--changelog", help="Print changes instead of rows.")

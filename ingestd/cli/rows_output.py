@@ -1,4 +1,4 @@
-"""Write rows in the formats of `ingestd read`; text is sorted in bounded memory."""
+"""Write rows in the formats of `ingestd read`; text formats are sorted in bounded memory."""
 
 import csv
 import heapq

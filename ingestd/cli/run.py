@@ -51,7 +51,7 @@ def run(
     spark = preload_spark(config, os.environ)
     if spark is not None:
         prestart(spark)
-    service = importlib.import_module(_SERVICE)  # as slow as the start of the JVM, meanwhile
+    service = importlib.import_module(_SERVICE)  # slow, so the JVM starts at the same time
     fork_prestarted()
     by_hand = until_latest or is_terminal()
     code = service.serve(config, until_latest=until_latest, take_over=take_over or not by_hand)

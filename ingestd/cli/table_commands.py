@@ -88,7 +88,7 @@ def analyze(
     """Compute statistics of a table and store them, for the planners of query engines.
 
     The statistics are the rows, the bytes, and for each column: distinct values, minimum, maximum,
-    nulls, lengths. `ingestd read 'DB.TABLE$statistics'` prints them.
+    nulls, lengths. `ingestd read WAREHOUSE 'DB.TABLE$statistics'` prints them.
 
     **Examples**
 

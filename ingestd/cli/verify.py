@@ -23,7 +23,7 @@ _Table: TypeAlias = Annotated[
     ),
 ]
 _AgainstKafka: TypeAlias = Annotated[
-    bool, typer.Option("--against-kafka", help="Compare the covered offsets with the logs instead.")
+    bool, typer.Option("--against-kafka", help="Compare covered offsets with Kafka's logs instead.")
 ]
 _Recount: TypeAlias = Annotated[
     bool,
@@ -62,7 +62,7 @@ def verify(
             raise ConfigError(
                 "--against-kafka needs --config, which names the catalog, and takes no --snapshot"
             )
-        from ingestd.cli.verify_kafka import compare_with_kafka  # noqa: PLC0415  (loads much)
+        from ingestd.cli.verify_kafka import compare_with_kafka  # noqa: PLC0415  (a slow import)
 
         compared = compare_with_kafka(warehouse, table, config, rows=recount)
         compared.print(as_json=as_json)

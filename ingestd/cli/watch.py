@@ -47,7 +47,7 @@ class DaemonSilentError(IngestdError):
 
 
 CaFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--ca", help="CA certificates to trust, with https.")
+    Path | None, typer.Option("--ca", help="File of CA certificates to trust, for https.")
 ]
 
 
@@ -197,7 +197,7 @@ def watch(
             _lines(_polls(daemon, interval, count), as_json=as_json)
     except KeyboardInterrupt:
         if count is not None:
-            raise  # the command was to end by itself
+            raise  # with --count the command ends by itself, so this is an interrupt
 
 
 def _lines(polls: _Polls, *, as_json: bool) -> None:

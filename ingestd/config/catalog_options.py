@@ -46,7 +46,7 @@ def catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]
 
 
 def catalog_problems(section: CatalogSection) -> Iterator[tuple[str, str]]:
-    """Yield (key, problem) for keys of `warehouse.catalog` that are missing or not applicable."""
+    """Yield (key, problem) for keys of `warehouse.catalog` that are missing or cannot be used."""
     metastore = section.metastore
     if section.uri is None and metastore in ("jdbc", "rest"):
         yield "uri", f"is needed with the metastore '{metastore}'"

@@ -109,7 +109,7 @@ class ExpirySection(Section):
 
 
 class PipelineSection(Section):
-    """The identity of the pipeline, and its trigger."""
+    """The identity of the pipeline, its trigger, and whether it commits group offsets."""
 
     name: Name = Field(
         default="ingestd",

@@ -17,7 +17,7 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The requests to a Kafka cluster that lag requires; `OffsetClient` implements them."""
+    """The requests to a Kafka cluster that determine lag; `OffsetClient` implements them."""
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""

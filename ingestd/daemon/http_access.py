@@ -120,7 +120,7 @@ class BoundedRequest(io.RawIOBase):
         """Return True."""
         return True
 
-    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what io gives
+    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # the type in use
         """Read received bytes into the buffer, and return their number; 0 at the end of the stream.
 
         Raises TimeoutError if a limit is reached.

@@ -79,7 +79,7 @@ _WRONG_HOST = HttpResponse(
 
 
 def page(path: str, status: Status, query: str = "") -> HttpResponse:
-    """Return the response to a GET of a path other than `/metrics`.
+    """Return the response to a GET of a path other than `/metrics`; 404 for an unknown path.
 
     `query` is the part of the URL after the question mark.
     """

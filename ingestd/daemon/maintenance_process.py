@@ -193,7 +193,7 @@ def main(*, low_priority: bool) -> None:
     `low_priority` is whether the priority of this process has already been lowered.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent by a terminal: the daemon ends this process
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the process group: likewise
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the process group: the same applies
     signal.signal(_ABANDON, _abandon)
     name_process(NAME)
     pa.set_cpu_count(1)

@@ -154,7 +154,7 @@ class Status:
             if state == "starting":
                 self._batch_done, self._running = False, None
                 self._watchdog.started()
-                self._executors.counted(None)  # not expected yet
+                self._executors.counted(None)  # unknown until the query runs
                 self._lag_tracker.batch_ended()
             elif state == "running":
                 self._watchdog.opened()
@@ -191,7 +191,7 @@ class Status:
                 self._watchdog.done()
 
     def executors_counted(self, count: int | None) -> bool | None:
-        """Set the number of executors, None for a local master.
+        """Set the number of executors; None for a local master, or if it is unknown.
 
         Return True if this count starts a state of missing executors, False if it ends that state,
         and None if the state is unchanged.

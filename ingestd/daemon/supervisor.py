@@ -307,7 +307,7 @@ class Supervisor:
         context = {"error_type": type(error).__name__, "message": error.message}
         _LOG.error("pipeline_failed", extra={"ctx": {**context, "exit_code": error.exit_code}})
         self._notify_stopped(error, error.exit_code)
-        self._pause(self._linger)  # a scrape should see how it ended
+        self._pause(self._linger)  # so that a scrape sees the state
         return error.exit_code
 
     def _notify_stopped(self, error: IngestdError | None, exit_code: int) -> None:

@@ -75,8 +75,9 @@ MISSING_SECONDS = 60.0
 class ExecutorWatch:
     """Watches the number of executors, and reports when they are missing for too long.
 
-    `count` is None for a local master. `is_missing` is whether there had been no executor for
-    `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not thread-safe.
+    `count` is None for a local master, or if it is unknown. `is_missing` is whether there had been
+    no executor for `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not
+    thread-safe.
     """
 
     def __init__(self, ticks: Callable[[], float]) -> None:

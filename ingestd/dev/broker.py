@@ -167,7 +167,10 @@ class DevBroker:
         return self.address(CLIENTS)
 
     def address(self, listener: str) -> str:
-        """Return the address of a listener, `127.0.0.1:PORT`; a restart does not change it."""
+        """Return the address of a listener, `127.0.0.1:PORT`; a restart does not change it.
+
+        The port is 0 until the broker is started.
+        """
         return f"127.0.0.1:{self._ports.get(listener, 0)}"
 
     @property
@@ -308,7 +311,7 @@ class DevBroker:
 
     def _end(self) -> None:
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # the guard takes it from here
+            self._process.stdin.close()  # the guard script then stops the broker
             try:
                 self._process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
