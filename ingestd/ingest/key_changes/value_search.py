@@ -62,10 +62,10 @@ class RowHistory:
 class ValueOrigins:
     """The origins of the values of a column, for n rows; each array (n,) has indices of rows.
 
-    The value of a row is in the row `rows`, or in the table's row with the key of the row
-    `table_keys`, as of the beginning of the history, or cannot be traced beyond the insert
-    `unpaired`, whose delete is not in the history. The indices in the other two arrays are
-    `_ABSENT`, and all three are if the value does not exist.
+    A value has at most one origin, and the other arrays have `_ABSENT` for it. An index in `rows`
+    is that of the row that has the value; in `table_keys`, that of a row whose key had the value in
+    the table at the beginning of the history; in `unpaired`, that of an insert whose delete is not
+    in the history, so that the value cannot be traced further.
     """
 
     rows: Indices

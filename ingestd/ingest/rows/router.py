@@ -56,9 +56,9 @@ class Router:
     def route(self, topic: str, source_table: SourceTable) -> str | None:
         """Return the target "database.table" of a source table, or None if it has no route.
 
-        A source table has no route if it is not included, if the name of its target is invalid, or
-        if the routing is restricted to another target. Raises PolicyStopError if it is not included
-        and `unmatched` is "fail".
+        A source table has no route if it is not included or is excluded, if the name of its target
+        is invalid, or if the routing is restricted to another target. Raises PolicyStopError in the
+        first case if `unmatched` is "fail".
         """
         route = self.route_of(topic, source_table)
         return None if route is None else route.table

@@ -67,14 +67,14 @@ class RoutingConfig:
     `database.schema.table`; exclusion takes precedence. `table_mapping` maps one of these forms
     (the longest takes precedence) to a target name, which gets neither prefix nor suffix. Two
     source tables may share a target only by `table_mapping` or with `merge_shards`, here or in a
-    rule. `unmatched` sets what happens to rows of source tables that are not included: "skip" only
-    counts them, "fail" stops the pipeline, "dead-letter" makes dead letters of them unless the
-    table is excluded by name. Databases are included and excluded by their own patterns; a prefix
-    or suffix for a database replaces the general one. The first matching rule of `rules` takes
-    precedence over all other naming. `limits` bound the number of tables. If the catalog is not
-    `case_sensitive`, target names with capital letters are invalid. `only_target`, an identifier
-    "database.table", excludes all source tables with another target, to examine one table. `limits`
-    and `only_target` do not change where a row is routed, so `repr` omits them.
+    rule. `unmatched` sets what happens to rows of source tables that are not included or are
+    excluded: "skip" only counts them, "fail" stops the pipeline, "dead-letter" makes dead letters
+    of them unless the table is excluded by name. Databases are included and excluded by their own
+    patterns; a prefix or suffix for a database replaces the general one. The first matching rule of
+    `rules` takes precedence over all other naming. `limits` bound the number of tables. If the
+    catalog is not `case_sensitive`, target names with capital letters are invalid. `only_target`,
+    an identifier "database.table", excludes all source tables with another target, to examine one
+    table. `limits` and `only_target` do not change where a row is routed, so `repr` omits them.
     """
 
     table_prefix: str = ""

@@ -167,7 +167,7 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, data_type: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Return why a column may not be added with, or widened for, a type; None if it may."""
+    """Return why a column may not be added, or widened to hold a type; None if it may."""
     mode = policy.mode or "evolve"
     if lacking := type_without_iceberg(schema.options, data_type):
         return f"{lacking} has no type in Iceberg, whose metadata the table has"

@@ -32,8 +32,8 @@ class SourceRejection(NamedTuple):
 class RejectionLimits:
     """Limits of rejected records: their number in a run, and their share of the newest records.
 
-    `max_ratio` limits the share among the last `window` records or more, in whole batches. None
-    sets no limit.
+    `max_ratio` limits the share among the last `window` records or more, in whole batches; if fewer
+    records have been read, it is the share of `window`. None sets no limit.
     """
 
     max_records: int | None = None

@@ -135,8 +135,8 @@ class Truncates:
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
     """Return whether later batches may read rows that are older than a truncate of the table.
 
-    That is possible if the table has rows of several topic partitions, because each of them may
-    still have unread older rows.
+    That is possible if the topics of its rows have several partitions in total, because each of
+    these may still have unread older rows.
     """
     topics = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)

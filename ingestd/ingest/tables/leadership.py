@@ -76,7 +76,7 @@ class Leadership:
             newest = max(terms, default=0)
             holders = self._holders(newest) if newest else []
             if holders is None:
-                continue  # deleted just now: there is a newer one
+                continue  # deleted just now: a newer term exists
             if holders[:1] == [self._holder]:
                 self._lead(newest, terms)
                 return
@@ -126,7 +126,7 @@ class Leadership:
         if not self._io.try_write_atomic(self._path(term), document):
             return False
         terms = self._terms()
-        if max(terms, default=term) > term:  # the name was free because others have passed it
+        if max(terms, default=term) > term:  # the name was free because newer terms were claimed
             self._io.delete_quietly(self._path(term))
             return False
         self._lead(term, terms)

@@ -88,7 +88,7 @@ class Counts:
                 setattr(self, counter_field.name, mine + theirs)
 
     def skip(self, table: str, reason: str, count: int) -> None:
-        """Add to the number of rows that are not written to a table for a reason."""
+        """Add `count` rows of a table to `skipped`, under a reason that `Counts` lists."""
         if count:
             self.skipped[table, reason] += count
 
