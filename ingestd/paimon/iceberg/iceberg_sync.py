@@ -59,7 +59,7 @@ If more are missing, the metadata is written again with only the newest snapshot
 _ATTEMPTS = 3
 _MILLIS = 1000
 _REMEMBERED = 256
-"""Maximum number of tables about which a process remembers what it has derived from them."""
+"""Maximum number of tables whose Iceberg settings and last document a process remembers."""
 _NO_DELTAS: Mapping[str, Sequence[ManifestEntry]] = MappingProxyType({})
 _UNREADABLE = (FileNotFoundError, FormatError)
 _FAILURES = (IngestdError, *BROKEN)
@@ -85,8 +85,8 @@ def update_iceberg(
 
     Failures are logged, not raised: they do not affect the commit of the table, and the next call
     writes the metadata that is missing. With `tags`, the tags of the metadata are updated as well.
-    Branches other than the main branch have no Iceberg metadata. `committed` is a commit that this
-    process has made: what it wrote is not read again.
+    Branches other than the main branch have no Iceberg metadata. `committed` is a commit of this
+    process, whose entries are then not read again.
     """
     if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
         return True
@@ -124,7 +124,7 @@ def sync_iceberg(
 
 
 def _latest(table: FileStoreTable, committed: CommitResult | None) -> Snapshot | None:
-    """Return the snapshot of a commit, or the newest one if it was rolled back or is not given."""
+    """Return the snapshot of a commit if the table still has it, otherwise the newest snapshot."""
     if committed is not None and committed.status == "committed":
         known = committed.snapshot
         stored = None if known is None else find_snapshot(table.io, table.paths, known.id)
@@ -158,7 +158,7 @@ def repair_iceberg(table: FileStoreTable) -> SyncResult:
 
 @dataclass(frozen=True, eq=False)
 class _SameTable:
-    """A table as a key: equal to another handle with the same schema and FileIO objects."""
+    """A table as a key: equal if path, name, branch, schema object, and FileIO object are equal."""
 
     table: FileStoreTable
 
@@ -227,7 +227,9 @@ class _Sync:
     ) -> SyncResult:
         """Write the missing documents up to the snapshot `latest`, or a document of it alone.
 
-        `deltas` are entries of snapshots, by the name of their delta manifest list.
+        `deltas` has entries of snapshots by the name of their delta manifest list; those of other
+        snapshots are read. Damaged metadata, for example, is replaced by a document of `latest`
+        alone (see `begin`).
         """
         for _ in range(_ATTEMPTS):
             try:

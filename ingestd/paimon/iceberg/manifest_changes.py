@@ -152,7 +152,7 @@ def _after(entry: IcebergEntry, changes: FileChanges, snapshot_id: int) -> Icebe
 def _merged(
     manifests: list[IcebergManifest], new: NewManifests, read: ReadManifest
 ) -> list[IcebergManifest]:
-    """Return the manifests, with the small manifests merged if there are enough of them."""
+    """Return the manifests, with the small ones merged if they are enough by number or size."""
     settings, target = new.settings, new.target_size
     small = [manifest for manifest in manifests if manifest.manifest_length < target * _SMALL]
     if len(small) < settings.compact_min:

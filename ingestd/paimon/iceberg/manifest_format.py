@@ -89,7 +89,10 @@ class IcebergManifest:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The entry as an Avro record, which does not depend on the names of the fields."""
+        """Return the bytes of this entry as an Avro record in a manifest list.
+
+        They are the same for the old and new names of the fields.
+        """
         schema = _parsed_schema(_list_schema(legacy=False))
         return avro_blocks.encode_records(schema, [_members(self)])
 

@@ -31,15 +31,15 @@ _LOG = logging.getLogger(__name__)
 _HINT = "version-hint.text"
 _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 _REMEMBERED_BYTES = 1 << 18
-"""Size of the largest file whose content is remembered."""
+"""Size of the largest document or manifest list that is remembered, in bytes."""
 
 
 @dataclass(slots=True)
 class _Memory:
-    """The document and the manifest list that were read or written last.
+    """The document and the manifest list that were read or written last, except for large ones.
 
-    Each has the bytes of the file and its content, which is never changed. The bytes are compared
-    with those of the file, so other writers may replace it.
+    Each is a pair of the file's bytes and its decoded content, which is never changed. The content
+    is used only while the file has the same bytes, so other writers may replace the file.
     """
 
     document: tuple[bytes, Json] = (b"", None)
@@ -59,7 +59,7 @@ class MetadataStore:
     _memory: _Memory = field(default_factory=_Memory, repr=False, compare=False)
 
     def newest(self) -> tuple[int, Json] | None:
-        """Return the newest version that has a document, with the document, or None.
+        """Return the newest version that has a document, and the document; None without documents.
 
         Raises the errors of `read`.
         """
@@ -108,7 +108,10 @@ class MetadataStore:
         return manifests
 
     def remember_list(self, data: bytes, manifests: list[IcebergManifest]) -> None:
-        """Keep the entries of a manifest list, so that it need not be decoded again."""
+        """Keep the entries of a manifest list, so `read_list` need not decode them again.
+
+        `data` has the bytes of the list. Large lists are not kept.
+        """
         if len(data) <= _REMEMBERED_BYTES:
             self._memory.manifests = (data, manifests)
 

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 Json = Any
 SnapshotTexts = Mapping[int, tuple[Json, str]]
-"""Snapshots of a document and their JSON, by the identity of the snapshot."""
+"""Snapshots of documents with their JSON text, by the `id` of the Python object."""
 _NO_TEXTS: SnapshotTexts = MappingProxyType({})
 _SOURCE = "paimon.delta-manifest-list"
 """Key in the summary of a snapshot: the name of the Paimon snapshot's delta manifest list."""
@@ -51,7 +51,7 @@ def parse_metadata(data: bytes, source: str) -> Json:
 
 
 def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
-    """Return the JSON of each snapshot of a document; that in `known` is not encoded again."""
+    """Return the snapshots of a document with their JSON text, taken from `known` if it has it."""
     texts = {}
     for entry in document["snapshots"]:
         text = known.get(id(entry))
@@ -62,7 +62,7 @@ def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
 def encode_metadata(document: Json, texts: SnapshotTexts = _NO_TEXTS) -> bytes:
     """Return a metadata document as JSON text in UTF-8.
 
-    `texts` are the results of `snapshot_texts` for an earlier document, which save encoding.
+    `texts` is a result of `snapshot_texts`; other snapshots of the document are encoded.
     """
     texts = snapshot_texts(document, texts)
     rest = {name: value for name, value in document.items() if name != "snapshots"}

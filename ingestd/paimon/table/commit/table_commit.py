@@ -268,7 +268,10 @@ class _CommitRetry:
 
     @property
     def deltas(self) -> dict[str, Sequence[ManifestEntry]]:
-        """The entries of the snapshot, by the name of its delta manifest list."""
+        """Return the entries of the last attempt by the name of its delta manifest list.
+
+        Before the first attempt, there are none.
+        """
         return {} if self._delta is None else {self._delta.list_name: self._delta.entries}
 
     def run(self) -> bool:
