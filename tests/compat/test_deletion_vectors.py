@@ -12,6 +12,8 @@ import pytest
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_index_bitmap import has_bitmap
+from ingestd.paimon.spec.file_index_bsi import has_bsi
+from ingestd.paimon.spec.file_index_range import has_range_bitmap
 from ingestd.paimon.spec.hash64 import is_hashable
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import CommitKind, encode_snapshot
@@ -119,6 +121,8 @@ def test_java_takes_a_bucket_whose_deletion_vectors_are_gone(
 PLAIN = [(name, t) for name, text in COLUMNS if ((t := parse_type(text)).precision or 0) <= 3]
 INDEXED = [name for name, t in PLAIN if is_hashable(t)]
 BITMAPS = [name for name, t in PLAIN if has_bitmap(t)]
+NUMBERS = [name for name, t in PLAIN if has_bsi(t)]
+RANKED = [name for name, t in PLAIN if has_range_bitmap(t)]
 
 
 @pytest.mark.parametrize("threshold", ["1 mb", "1 b"], ids=["embedded", "beside"])
@@ -129,6 +133,8 @@ def test_java_finds_no_fault_with_file_indexes_of_ours(
     options = {
         "file-index.bloom-filter.columns": ",".join(INDEXED),
         "file-index.bitmap.columns": ",".join(BITMAPS),
+        "file-index.bsi.columns": ",".join(NUMBERS),
+        "file-index.range-bitmap.columns": ",".join(RANKED),
         "file-index.in-manifest-threshold": threshold,
         **({"bucket": "1"} if keys else {}),
     }

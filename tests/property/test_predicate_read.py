@@ -48,6 +48,21 @@ OPTIONS: list[dict[str, str]] = [
         "file-index.bloom-filter.columns": "s,x,n",
         "file-index.bitmap.columns": "s,x,n",
     },
+    {
+        "bucket": "1",
+        "bucket-key": "k",
+        "metadata.stats-mode": "none",
+        "file-index.bitmap.columns": "n",
+        "file-index.bsi.columns": "n",
+        "file-index.range-bitmap.columns": "s,x,n",
+    },
+    {
+        "bucket": "1",
+        "bucket-key": "k",
+        "metadata.stats-mode": "none",
+        "file-index.bitmap.columns": "s,x,n",
+        "file-index.bitmap.s.version": "1",
+    },
 ]
 
 

@@ -99,7 +99,7 @@ class Oracle(Closing):
     def read(
         self, warehouse: Path | str, database: str, table: str, *flags: object
     ) -> list[dict[str, Any]]:
-        """Merged rows; flags as ``--snapshot N``, ``--filter column=value``, ``--rowkind``."""
+        """Merged rows; flags as ``--snapshot N``, ``--filter column>=value``, ``--rowkind``."""
         return self("read", warehouse, database, table, *flags)
 
     def get(

@@ -1,8 +1,8 @@
 """Encode and decode the container of the file indexes of a data file, and Bloom filters.
 
 A Bloom filter excludes values that a column does not contain: the number of hash functions (32
-bits), then the bits, least significant first. Bitmaps are implemented in `file_index_bitmap`.
-Numbers are big-endian.
+bits), then the bits, least significant first. Numbers are big-endian. The other indexes are
+implemented in `file_index_bitmap`, `file_index_bsi` and `file_index_range`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
@@ -21,6 +21,8 @@ from ingestd.paimon.spec.hash64 import Hashes
 
 BLOOM_FILTER = "bloom-filter"
 BITMAP = "bitmap"
+BSI = "bsi"
+RANGE_BITMAP = "range-bitmap"
 
 FileIndexes: TypeAlias = Mapping[str, Mapping[str, bytes | None]]
 """Column name -> index type -> the bytes of the index; None if it is empty."""

@@ -1,8 +1,8 @@
 """Encode and read bitmap indexes of a file: the rows of each value of a column, and of null.
 
-Values are sorted and stored in blocks, so that a lookup reads a single block. A value with one row
-stores the row number instead of a bitmap. Numbers are big-endian. An older layout without blocks is
-not supported; such an index excludes no rows.
+Values are sorted and stored in blocks, so that a lookup reads a single block; in the older version
+1 they have no blocks, and no order if Java has written them. A value with one row stores the row
+number instead of a bitmap. Numbers are big-endian.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bitmap
 """
@@ -10,67 +10,79 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
-from ingestd.errors import FormatError
 from ingestd.paimon.spec.arrow import Column
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, TIMESTAMP_ROOTS, DataType
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+from ingestd.paimon.spec.file_index_cells import (
+    INT,
+    LAYOUTS,
+    Cell,
+    IndexDamage,
+    decode_value,
+    encode_value,
+    null_rows,
+    ranked_column,
+    sort_key,
+    stored_value,
+)
 from ingestd.paimon.spec.roaring import Numbers, decode_roaring, encode_roaring
 
 DEFAULT_BLOCK_SIZE = 16 * 1024
+BITMAP_VERSIONS = (1, 2)
 
-_VERSION = 2
-_INT = struct.Struct(">i")
+_KIND = "bitmap"
 _HEADER = struct.Struct(">Bii?")
 _PLACE = struct.Struct(">ii")
-_LAYOUTS = {
-    "BOOLEAN": struct.Struct(">?"),
-    "TINYINT": struct.Struct(">b"),
-    "SMALLINT": struct.Struct(">h"),
-    **dict.fromkeys(("INT", "DATE", "TIME"), struct.Struct(">i")),
-    **dict.fromkeys(("BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"), struct.Struct(">q")),
-    "FLOAT": struct.Struct(">f"),
-    "DOUBLE": struct.Struct(">d"),
-}
-_NANOS_PER_MICRO = 1000
-_Value = Any
 
 
 def has_bitmap(t: DataType) -> bool:
     """Return whether columns of a type can have a bitmap index."""
-    return t.root in _LAYOUTS or t.root in CHARACTER_ROOTS
+    return (t.root in LAYOUTS and t.root != "DECIMAL") or t.root in CHARACTER_ROOTS
 
 
-def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
+def encode_bitmap_index(
+    column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE, version: int = 2
+) -> bytes:
     """Return the bitmap index of a column, in blocks of about `block_size` bytes.
 
-    Raises ValueError for a type without bitmap indexes (see `has_bitmap`).
+    Version 1 has no blocks. Raises ValueError for a type without bitmap indexes (see
+    `has_bitmap`).
     """
     if not has_bitmap(t):
         raise ValueError(f"columns of type {t} have no bitmap index")
-    nulls = _null_rows(column)
-    body: list[bytes] = []
+    nulls = null_rows(column)
     null_bytes = encode_roaring(nulls)
-    if len(nulls) > 1:
-        body.append(null_bytes)
+    body = [null_bytes] if len(nulls) > 1 else []
     end = sum(map(len, body))
-    entries: list[tuple[bytes, bytes]] = []
+    entries: list[tuple[bytes, int, int]] = []
     for value, rows in _rows_by_value(column, t):
-        raw = _encode_value(value, t)
+        raw = encode_value(value, t)
         if len(rows) == 1:
-            entries.append((raw, _PLACE.pack(-1 - int(rows[0]), -1)))
+            entries.append((raw, -1 - int(rows[0]), -1))
             continue
         body.append(encode_roaring(rows))
-        entries.append((raw, _PLACE.pack(end, len(body[-1]))))
+        entries.append((raw, end, len(body[-1])))
         end += len(body[-1])
-    head = [_HEADER.pack(_VERSION, len(column), len(entries), len(nulls) > 0)]
-    if len(nulls):
-        offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
-        head.append(_PLACE.pack(offset, len(null_bytes)))
-    return b"".join([*head, *_encode_blocks(entries, block_size), *body])
+    head = [_HEADER.pack(version, len(column), len(entries), len(nulls) > 0)]
+    null_offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
+    if version == 1:
+        head += [INT.pack(null_offset)] if len(nulls) else []
+        return b"".join([*head, *(raw + INT.pack(offset) for raw, offset, _ in entries), *body])
+    head += [_PLACE.pack(null_offset, len(null_bytes))] if len(nulls) else []
+    placed = [(raw, _PLACE.pack(offset, length)) for raw, offset, length in entries]
+    return b"".join([*head, *_encode_blocks(placed, block_size), *body])
+
+
+def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[Cell, Numbers]]:
+    """Yield the distinct values in ascending order, each with its row numbers."""
+    ranked = ranked_column(column, t)
+    order = np.argsort(ranked.ranks, kind="stable")
+    starts = np.flatnonzero(np.diff(ranked.ranks[order], prepend=-1))
+    groups = np.split(ranked.rows[order], starts[1:]) if len(order) else []
+    yield from zip(ranked.values, groups, strict=True)
 
 
 def _encode_blocks(entries: list[tuple[bytes, bytes]], block_size: int) -> list[bytes]:
@@ -80,81 +92,23 @@ def _encode_blocks(entries: list[tuple[bytes, bytes]], block_size: int) -> list[
         size = len(raw) + len(offset)
         if not blocks or size > room:
             blocks.append((raw, []))
-            room = block_size - _INT.size
+            room = block_size - INT.size
         blocks[-1][1].append(raw + offset)
         room -= size
-    bodies = [_INT.pack(len(own)) + b"".join(own) for _, own in blocks]
+    bodies = [INT.pack(len(own)) + b"".join(own) for _, own in blocks]
     starts = np.cumsum([0, *map(len, bodies)]).tolist()
-    first = [raw + _INT.pack(start) for (raw, _), start in zip(blocks, starts, strict=False)]
-    return [_INT.pack(len(blocks)), *first, _INT.pack(starts[-1]), *bodies]
+    first = [raw + INT.pack(start) for (raw, _), start in zip(blocks, starts, strict=False)]
+    return [INT.pack(len(blocks)), *first, INT.pack(starts[-1]), *bodies]
 
 
-def _null_rows(column: Column) -> Numbers:
-    mask: Any = column.is_null()
-    return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
-
-
-def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Numbers]]:
-    """Yield the distinct values in ascending order, each with its row numbers."""
-    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-    encoded = _physical(array.drop_null(), t).dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    groups = np.split(rows[order].astype(np.uint32), starts[1:]) if len(order) else []
-    values = [_from_physical(value, t) for value in encoded.dictionary.to_pylist()]
-    for code in sorted(range(len(values)), key=lambda code: _sort_key(values[code])):
-        yield values[code], groups[code]
-
-
-def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Return floats as their bits, so that -0.0 and 0.0 differ, and times as integers.
-
-    Timestamps in nanoseconds become microseconds.
-    """
-    if t.root in ("FLOAT", "DOUBLE"):
-        return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
-    if t.root in ("DATE", "TIME"):
-        return array.view(pa.int32())
-    if t.root not in TIMESTAMP_ROOTS:
-        return array
-    ticks = array.view(pa.int64())
-    if (t.precision or 0) <= 6:
-        return ticks
-    return pa.array(ticks.to_numpy() // _NANOS_PER_MICRO)
-
-
-def _from_physical(value: _Value, t: DataType) -> _Value:
-    if t.root == "FLOAT":
-        return struct.unpack("<f", struct.pack("<i", value))[0]
-    return struct.unpack("<d", struct.pack("<q", value))[0] if t.root == "DOUBLE" else value
-
-
-def _sort_key(value: _Value) -> _Value:
-    """Return a sort key for the order of Java: texts by their bytes, -0.0 before 0.0, NaN last."""
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, float):
-        return (value != value, 0.0 if value != value else value, not str(value).startswith("-"))
-    return value
-
-
-def _encode_value(value: _Value, t: DataType) -> bytes:
-    if t.root in CHARACTER_ROOTS:
-        raw: bytes = value.encode()
-        return _INT.pack(len(raw)) + raw
-    return _LAYOUTS[t.root].pack(value)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BitmapIndex:
     """A decoded bitmap index.
 
-    `null_place` is the offset and the length of the bitmap of the rows with null (None: there are
-    none). `blocks` has the first value of each block and its position in `data`. `body` is the
-    position of the bitmaps in `data`; offsets are relative to it, and a negative offset `-1 - row`
-    stands for a single row without a bitmap.
+    `null_offset` is that of the rows with null (None: there are none). `blocks` has the first value
+    of each block and the position of the block in `data`; of version 1 it has all values, each with
+    its offset. `body` is the position of the bitmaps in `data`; offsets are relative to it, and a
+    negative offset `-1 - row` stands for a single row without a bitmap.
     """
 
     data: bytes
@@ -162,60 +116,86 @@ class BitmapIndex:
     source: str
     row_count: int
     value_count: int
-    null_place: tuple[int, int] | None
-    blocks: tuple[tuple[_Value, int], ...]
+    null_offset: int | None
+    blocks: tuple[tuple[Cell, int], ...]
     body: int
 
-    def positions(self, value: _Value | None) -> Numbers:
+    def positions(self, value: Cell | None) -> Numbers:
         """Return the row numbers of a value (None: null).
 
         Raises FormatError if the index is damaged.
         """
-        with _Damage(self.source):
-            position = self.null_place if value is None else self._find(_stored(value, self.type))
-            if position is None:
+        with IndexDamage(_KIND, self.source):
+            offset = self.null_offset
+            if value is not None:
+                offset = self._find(stored_value(value, self.type))
+            if offset is None:
                 return np.empty(0, np.uint32)
-            offset, _ = position
             if offset < 0:
                 return np.array([-1 - offset], np.uint32)
             return decode_roaring(self.data, self.source, self.body + offset)[0]
 
-    def contains(self, value: _Value | None) -> bool:
-        """Return whether any row has a value (None: null).
+    def contains(self, value: Cell) -> bool:
+        """Return whether any row has a value. Raises FormatError if the index is damaged."""
+        with IndexDamage(_KIND, self.source):
+            return self._find(stored_value(value, self.type)) is not None
 
-        Raises FormatError if the index is damaged.
-        """
-        with _Damage(self.source):
-            if value is None:
-                return self.null_place is not None
-            return self._find(_stored(value, self.type)) is not None
+    @property
+    def has_null(self) -> bool:
+        """Whether a row has null."""
+        return self.null_offset is not None
 
-    def values(self) -> Iterator[_Value]:
-        """Yield all non-null values in ascending order.
+    @cached_property
+    def bounds(self) -> tuple[Cell, Cell] | None:
+        """The smallest and the largest value; None if all are null.
 
         Timestamps of more than 6 digits are in microseconds. Raises FormatError if the index is
         damaged.
         """
-        with _Damage(self.source):
+        with IndexDamage(_KIND, self.source):
+            if not self.blocks:
+                return None
+            if self._is_old:
+                values = sorted((value for value, _ in self.blocks), key=sort_key)
+                return values[0], values[-1]
+            last = list(self._entries(self.blocks[-1][1]))
+            return self.blocks[0][0], last[-1][0]
+
+    def values(self) -> Iterator[Cell]:
+        """Yield all non-null values, in ascending order unless the index has version 1.
+
+        Timestamps of more than 6 digits are in microseconds.
+        """
+        with IndexDamage(_KIND, self.source):
+            if self._is_old:
+                yield from (value for value, _ in self.blocks)
+                return
             for _, at in self.blocks:
                 yield from (value for value, _ in self._entries(at))
 
-    def _find(self, value: _Value) -> tuple[int, int] | None:
-        wanted = _sort_key(value)
+    @property
+    def _is_old(self) -> bool:
+        return self.data[0] == 1
+
+    def _find(self, value: Cell) -> int | None:
+        """Return the offset of the rows of a stored value; None if no row has it."""
+        wanted = sort_key(value)
+        if self._is_old:
+            return next((at for first, at in self.blocks if sort_key(first) == wanted), None)
         # Only the last block with a first value at most the searched one can contain it.
-        candidates = [at for first, at in self.blocks if _sort_key(first) <= wanted]
+        candidates = [at for first, at in self.blocks if sort_key(first) <= wanted]
         if not candidates:
             return None
-        return next((p for v, p in self._entries(candidates[-1]) if _sort_key(v) == wanted), None)
+        return next((p for v, p in self._entries(candidates[-1]) if sort_key(v) == wanted), None)
 
-    def _entries(self, at: int) -> Iterator[tuple[_Value, tuple[int, int]]]:
-        (count,) = _INT.unpack_from(self.data, at)
-        at += _INT.size
+    def _entries(self, at: int) -> Iterator[tuple[Cell, int]]:
+        (count,) = INT.unpack_from(self.data, at)
+        at += INT.size
         for _ in range(count):
-            value, at = _decode_value(self.data, at, self.type)
-            offset, length = _PLACE.unpack_from(self.data, at)
+            value, at = decode_value(self.data, at, self.type)
+            offset, _ = _PLACE.unpack_from(self.data, at)
             at += _PLACE.size
-            yield value, (offset, length)
+            yield value, offset
 
 
 def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:
@@ -223,56 +203,26 @@ def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | 
 
     Raises FormatError, naming `source`, if it is damaged.
     """
-    if not has_bitmap(t) or data[:1] != bytes([_VERSION]):
+    if not has_bitmap(t) or not data or data[0] not in BITMAP_VERSIONS:
         return None
-    with _Damage(source):
-        _, row_count, value_count, has_null = _HEADER.unpack_from(data)
-        at = _HEADER.size
-        null_place: tuple[int, int] | None = None
+    with IndexDamage(_KIND, source):
+        version, row_count, value_count, has_null = _HEADER.unpack_from(data)
+        at, null_offset = _HEADER.size, None
         if has_null:
-            null_place = _PLACE.unpack_from(data, at)
-            at += _PLACE.size
-        (count,) = _INT.unpack_from(data, at)
-        at += _INT.size
+            (null_offset,) = INT.unpack_from(data, at)
+            at += INT.size if version == 1 else _PLACE.size
+        count = value_count
+        if version != 1:
+            (count,) = INT.unpack_from(data, at)
+            at += INT.size
         firsts = []
         for _ in range(count):
-            value, at = _decode_value(data, at, t)
-            firsts.append((value, _INT.unpack_from(data, at)[0]))
-            at += _INT.size
-        (size,) = _INT.unpack_from(data, at)
-        start = at + _INT.size
-        blocks = tuple((value, start + offset) for value, offset in firsts)
-        return BitmapIndex(
-            data, t, source, row_count, value_count, null_place, blocks, start + size
-        )
-
-
-def _decode_value(data: bytes, at: int, t: DataType) -> tuple[_Value, int]:
-    if t.root in CHARACTER_ROOTS:
-        (length,) = _INT.unpack_from(data, at)
-        at += _INT.size
-        raw = data[at : at + length]
-        if length < 0 or len(raw) < length:
-            raise ValueError("a text ends too late")
-        return raw.decode(errors="replace"), at + length
-    layout = _LAYOUTS[t.root]
-    return layout.unpack_from(data, at)[0], at + layout.size
-
-
-def _stored(value: _Value, t: DataType) -> _Value:
-    nanos = t.root in TIMESTAMP_ROOTS and (t.precision or 0) > 6
-    return value // _NANOS_PER_MICRO if nanos else value
-
-
-class _Damage:
-    """A context manager that turns decoding errors into a FormatError about a damaged index."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, struct.error | ValueError | IndexError):
-            raise FormatError(f"bitmap index of {self._source} is damaged: {error}") from error
+            value, at = decode_value(data, at, t)
+            firsts.append((value, INT.unpack_from(data, at)[0]))
+            at += INT.size
+        if version != 1:
+            (size,) = INT.unpack_from(data, at)
+            start = at + INT.size
+            firsts = [(value, start + offset) for value, offset in firsts]
+            at = start + size
+        return BitmapIndex(data, t, source, row_count, value_count, null_offset, tuple(firsts), at)

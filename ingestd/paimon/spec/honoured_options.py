@@ -268,11 +268,21 @@ BITMAP_COLUMNS = honoured(
     "file-index.bitmap.columns", parse_names, _NO_NAMES, "Columns with a bitmap index."
 )
 BITMAP_VERSION = honoured(
-    "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout; only 2."
+    "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout, 1 or 2."
 )
 BITMAP_BLOCK_SIZE = honoured(
     "file-index.bitmap.<column>.index-block-size", parse_size, 16 * 1024,
     "Size of the blocks of a bitmap index.",
+)  # fmt: skip
+BSI_COLUMNS = honoured(
+    "file-index.bsi.columns", parse_names, _NO_NAMES, "Columns of numbers with a bsi index."
+)
+RANGE_BITMAP_COLUMNS = honoured(
+    "file-index.range-bitmap.columns", parse_names, _NO_NAMES, "Columns with a range-bitmap index."
+)
+RANGE_BITMAP_CHUNK_SIZE = optional(
+    "file-index.range-bitmap.<column>.chunk-size", parse_size,
+    "Size of the chunks of values; 16 kb, or a value a chunk of BOOLEAN, TINYINT and SMALLINT.",
 )  # fmt: skip
 INDEX_IN_DATA_DIR = honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",

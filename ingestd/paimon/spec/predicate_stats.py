@@ -27,9 +27,10 @@ from ingestd.paimon.spec.predicate import (
 LeafTest: TypeAlias = Callable[[Leaf, bool], bool]
 """Returns whether a leaf (its negation, if the flag is set) may be true for some row."""
 
-_CONTRARY: Mapping[str, str] = {
+CONTRARY: Mapping[str, str] = {
     "=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
 }  # fmt: skip
+"""The operators of the negations of comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _may_match_leaf(leaf: Leaf, negated: bool, stats: ColumnStats) -> bool:
     if stats.null_count is not None and stats.null_count == stats.row_count:
         return False
     if isinstance(leaf, Comparison):
-        operator = _CONTRARY[leaf.operator] if negated else leaf.operator
+        operator = CONTRARY[leaf.operator] if negated else leaf.operator
         return _compares(operator, leaf.value, stats)
     if isinstance(leaf, IsIn):
         if negated:

@@ -29,6 +29,15 @@ def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[Numbers, i
 
     Raises FormatError, naming `source`, if it is truncated or not in canonical form.
     """
+    bitmap, end = decode_bitmap(data, source, start)
+    return np.frombuffer(bitmap.to_array(), np.uint32), end
+
+
+def decode_bitmap(data: bytes, source: str, start: int = 0) -> tuple[BitMap, int]:
+    """Return the bitmap that begins at `start`, and the position of its end.
+
+    Raises FormatError, naming `source`, if it is truncated or not in canonical form.
+    """
     try:
         bitmap = BitMap.deserialize(data[start:])
     except (ValueError, IndexError) as error:
@@ -38,4 +47,4 @@ def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[Numbers, i
     end = start + len(written)
     if data[start:end] != written:
         raise FormatError(f"{source}: its Roaring bitmap is damaged: it contradicts itself")
-    return np.frombuffer(bitmap.to_array(), np.uint32), end
+    return bitmap, end

@@ -455,7 +455,14 @@ def _renamed(key: str, value: str, old: str, new: str) -> tuple[str, str]:
 
 def _replace_name(names: str, old: str, new: str) -> str:
     parts = (name.strip() for name in names.split(","))
-    return ",".join(new if name == old else name for name in parts)
+    return ",".join(
+        new + name.removeprefix(old) if _is_about(name, old) else name for name in parts
+    )
+
+
+def _is_about(name: str, column: str) -> bool:
+    """Return whether a name in an option is a column, or a key of a MAP column: `column[key]`."""
+    return name == column or (name.startswith(f"{column}[") and name.endswith("]"))
 
 
 def without_indexes(options: Options, name: str) -> dict[str, str]:
@@ -463,12 +470,14 @@ def without_indexes(options: Options, name: str) -> dict[str, str]:
     kept = {}
     for key, value in options.items():
         setting = _OF_COLUMN.fullmatch(key)
-        if setting and setting[1] != "fields" and setting[2] == name:
+        if setting and setting[1] != "fields" and _is_about(setting[2], name):
             continue
-        if _INDEXED.fullmatch(key) and name in parse_names(key, value):
-            value = ",".join(column for column in parse_names(key, value) if column != name)
-            if not value:
+        if _INDEXED.fullmatch(key):
+            names = parse_names(key, value)
+            left = [column for column in names if not _is_about(column, name)]
+            if not left:
                 continue
+            value = value if len(left) == len(names) else ",".join(left)
         kept[key] = value
     return kept
 

@@ -2,41 +2,43 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
-An index is embedded in the manifest entry or stored in a file next to the data file. Bloom filters
-and bitmaps are used; indexes of other types (bsi, range-bitmap), and bitmaps in another layout,
-exclude no file.
+An index is embedded in the manifest entry or stored in a file next to the data file. Indexes of
+types and layouts that are not known, and those of single keys of a MAP, exclude no file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.file_index import (
     BITMAP,
     BLOOM_FILTER,
+    BSI,
+    RANGE_BITMAP,
     FileIndexes,
     decode_file_index,
     encode_bloom_filter,
     encode_file_index,
     may_contain,
 )
-from ingestd.paimon.spec.file_index_bitmap import (
-    BitmapIndex,
-    decode_bitmap_index,
-    encode_bitmap_index,
-)
+from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index, encode_bitmap_index
+from ingestd.paimon.spec.file_index_bsi import decode_bsi_index, encode_bsi_index
+from ingestd.paimon.spec.file_index_cells import ValueIndex, has_nanos, may_hold
 from ingestd.paimon.spec.file_index_options import ColumnIndex, column_indexes, manifest_threshold
+from ingestd.paimon.spec.file_index_range import decode_range_bitmap, encode_range_bitmap
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
-from ingestd.paimon.spec.predicate_stats import may_match
+from ingestd.paimon.spec.predicate_stats import CONTRARY, may_match
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_files import beside
 from ingestd.paimon.table.metadata.file_stats import same_comparison
@@ -94,6 +96,15 @@ def indexes_may_match(
     return may_match(predicate, test)
 
 
+_Decode: TypeAlias = Callable[[bytes, DataType, str], ValueIndex | None]
+DECODERS: Mapping[str, _Decode] = {
+    BITMAP: decode_bitmap_index,
+    BSI: decode_bsi_index,
+    RANGE_BITMAP: decode_range_bitmap,
+}
+"""Functions that decode an index from which the values of a column follow, by index type."""
+
+
 @dataclass(frozen=True)
 class _ColumnIndexes:
     """The indexes of one column of one file."""
@@ -104,33 +115,39 @@ class _ColumnIndexes:
 
     def may_match(self, leaf: Leaf, negated: bool) -> bool:
         if isinstance(leaf, IsNull):
-            bitmap = self._bitmap
-            if bitmap is None:
-                return True
-            return bitmap.value_count > 0 if negated else bitmap.contains(None)
-        if isinstance(leaf, Comparison) and leaf.operator == ("!=" if negated else "="):
-            return self._may_contain_any((leaf.value,))
+            if negated:
+                return all(index.bounds is not None for index in self._indexes)
+            return all(index.has_null for index in self._indexes)
+        if isinstance(leaf, Comparison):
+            operator = CONTRARY[leaf.operator] if negated else leaf.operator
+            return self._may_hold(operator, (leaf.value,))
         if isinstance(leaf, IsIn) and not negated:
-            return self._may_contain_any(leaf.values)
+            return self._may_hold("=", leaf.values)
         return True
 
-    def _may_contain_any(self, values: Iterable[Value]) -> bool:
+    def _may_hold(self, operator: str, values: Iterable[Value]) -> bool:
+        if operator != "=" and has_nanos(self.field.type):
+            return True
         candidates = [equal_value for value in values for equal_value in _equal_values(value)]
-        bitmap = self._bitmap
-        if bitmap is not None and not any(self._fits(v) and bitmap.contains(v) for v in candidates):
-            return False
+        for index in self._indexes:
+            if not any(may_hold(index, operator, value) for value in candidates):
+                return False
         bloom = self.kinds.get(BLOOM_FILTER)
-        if bloom is None or not is_hashable(self.field.type):
+        if operator != "=" or bloom is None or not is_hashable(self.field.type):
             return True
         fitting = [value for value in candidates if self._fits(value)]
         hashes = hash_values(column_of(fitting, self.field.type), self.field.type)
         return bool(np.any(may_contain(bloom, hashes, self.file_name)))
 
     @cached_property
-    def _bitmap(self) -> BitmapIndex | None:
-        data = self.kinds.get(BITMAP)
-        where = f"column {self.field.name} of {self.file_name}"
-        return None if data is None else decode_bitmap_index(data, self.field.type, where)
+    def _indexes(self) -> list[ValueIndex]:
+        source = f"column {self.field.name} of {self.file_name}"
+        decoded = (
+            DECODERS[kind](data, self.field.type, source)
+            for kind, data in self.kinds.items()
+            if data is not None and kind in DECODERS
+        )
+        return [index for index in decoded if index is not None]
 
     def _fits(self, value: Value) -> bool:
         """Return whether a value is in the range of the column's type in the file."""
@@ -175,13 +192,23 @@ def encode_indexes(schema: TableSchema, rows: pa.Table) -> bytes | None:
         return None
     columns: dict[str, dict[str, bytes | None]] = {}
     for index in indexes:
-        columns.setdefault(index.column, {})[index.kind] = _encode(schema, index, rows)
+        data = _encode(schema, index, rows)
+        if data is not None:
+            columns.setdefault(index.name, {})[index.kind] = data
     return encode_file_index(columns)
 
 
-def _encode(schema: TableSchema, index: ColumnIndex, rows: pa.Table) -> bytes:
-    column, t = rows.column(index.column), schema.field(index.column).type
+def _encode(schema: TableSchema, index: ColumnIndex, rows: pa.Table) -> bytes | None:
+    """Return an index of rows; None if it cannot contain their values."""
+    column: Any = rows.column(index.column)
+    t = schema.field(index.column).type
+    if index.key is not None and t.value is not None:
+        column, t = pc.map_lookup(column, pa.scalar(index.key), "first"), t.value
     if index.kind == BLOOM_FILTER:
         hashes = np.unique(hash_values(column, t))
         return encode_bloom_filter(hashes, index.items or max(len(hashes), 1), index.fpp)
-    return encode_bitmap_index(column, t, index.block_size)
+    if index.kind == BSI:
+        return encode_bsi_index(column, t)
+    if index.kind == RANGE_BITMAP:
+        return encode_range_bitmap(column, t, index.block_size)
+    return encode_bitmap_index(column, t, index.block_size, index.version)

@@ -28,8 +28,14 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
-from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER, may_contain
+from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, may_contain
 from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index
+from ingestd.paimon.spec.file_index_bsi import BsiIndex, decode_bsi_index, encode_bsi_index
+from ingestd.paimon.spec.file_index_range import (
+    RangeBitmapIndex,
+    decode_range_bitmap,
+    encode_range_bitmap,
+)
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -208,6 +214,10 @@ def check_file_index(
                 findings.error(_CODE, name, f"the bloom filter of {column} denies values")
             if bitmap is not None and _differs(bitmap, rows, fields[column], name):
                 findings.error(_CODE, name, f"the bitmap index of {column} is not of its rows")
+            for kind in (BSI, RANGE_BITMAP):
+                data = kinds.get(kind)
+                if data is not None and _has_other_content(kind, data, rows, fields[column], name):
+                    findings.error(_CODE, name, f"the {kind} index of {column} is not of its rows")
 
 
 def _denies(bloom: bytes, rows: pa.Table, field: DataField, source: str) -> bool:
@@ -215,6 +225,24 @@ def _denies(bloom: bytes, rows: pa.Table, field: DataField, source: str) -> bool
         return False
     hashes = hash_values(rows.column(field.name), field.type)
     return not bool(may_contain(bloom, hashes, source).all())
+
+
+def _has_other_content(
+    kind: str, data: bytes, rows: pa.Table, field: DataField, source: str
+) -> bool:
+    """Return whether an index of numbers or ranks contains other values than those of the rows."""
+    t, column = field.type, rows.column(field.name)
+    stored: BsiIndex | RangeBitmapIndex | None
+    of_rows: BsiIndex | RangeBitmapIndex | None = None
+    if kind == BSI:
+        stored = decode_bsi_index(data, t, source)
+        if stored is not None and (encoded := encode_bsi_index(column, t)) is not None:
+            of_rows = decode_bsi_index(encoded, t, source)
+    else:
+        stored = decode_range_bitmap(data, t, source)
+        if stored is not None:
+            of_rows = decode_range_bitmap(encode_range_bitmap(column, t, len(data)), t, source)
+    return stored is not None and (of_rows is None or stored.content != of_rows.content)
 
 
 def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool:

@@ -12,6 +12,7 @@ from ingestd.paimon.spec.file_index_bitmap import (
     decode_bitmap_index,
     encode_bitmap_index,
 )
+from ingestd.paimon.spec.file_index_cells import sort_key
 from tests.support.format_vectors import vector_type, vector_value, vectors
 
 CASES = [case for case in vectors("file_indexes") if case["index"] == "bitmap"]
@@ -43,22 +44,27 @@ def test_indexes_are_those_of_java(case: Any) -> None:
     assert not index.contains("zz" if case["type"] == "STRING" else 99)
 
 
-@given(st.data(), st.sampled_from(sorted(CELLS)), st.integers(40, 200))
-def test_rows_of_every_value_come_back(data: st.DataObject, text: str, block: int) -> None:
+@given(st.data(), st.sampled_from(sorted(CELLS)), st.integers(40, 200), st.sampled_from([1, 2]))
+def test_rows_of_every_value_come_back(
+    data: st.DataObject, text: str, block: int, version: int
+) -> None:
     t = parse_type(text)
     cells = data.draw(st.lists(st.none() | CELLS[text], max_size=30))
-    index = decoded(encode_bitmap_index(column_of(cells, t), t, block), t)
+    index = decoded(encode_bitmap_index(column_of(cells, t), t, block, version), t)
     assert index.row_count == len(cells)
     for value in {None, *cells}:
         rows = [i for i, cell in enumerate(cells) if repr(cell) == repr(value)]
         assert index.positions(value).tolist() == rows
-        assert index.contains(value) == bool(rows)
+        assert (index.has_null if value is None else index.contains(value)) == bool(rows)
+    ordered = sorted((cell for cell in cells if cell is not None), key=sort_key)
+    assert repr(index.bounds) == repr((ordered[0], ordered[-1]) if ordered else None)
     assert len(list(index.values())) == len({repr(cell) for cell in cells} - {"None"})
 
 
 def test_layouts_of_other_versions_are_not_understood() -> None:
     data = bytes.fromhex(CASES[0]["bytes"])
-    assert decode_bitmap_index(b"\x01" + data[1:], vector_type("INT"), "f") is None
+    assert decode_bitmap_index(b"\x03" + data[1:], vector_type("INT"), "f") is None
+    assert decode_bitmap_index(b"", vector_type("INT"), "f") is None
     assert decode_bitmap_index(data, parse_type("DECIMAL(5, 1)"), "f") is None
 
 

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_index_options import (
     ColumnIndex,
@@ -14,8 +14,12 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def schema(options: Mapping[str, str]) -> TableSchema:
-    texts = (("a", "INT"), ("s", "STRING"), ("d", "DECIMAL(5, 1)"))
-    return new_schema([(name, parse_type(text)) for name, text in texts], [], [], options, 0)
+    types: tuple[tuple[str, object], ...] = (
+        ("a", "INT"), ("s", "STRING"), ("d", "DECIMAL(5, 1)"),
+        ("m", {"type": "MAP", "key": "STRING", "value": "INT"}),
+        ("n", {"type": "MAP", "key": "INT", "value": "INT"}),
+    )  # fmt: skip
+    return new_schema([(name, parse_type(t)) for name, t in types], [], [], options, 0)
 
 
 def test_columns_and_what_is_set_for_them() -> None:
@@ -35,6 +39,12 @@ def test_columns_and_what_is_set_for_them() -> None:
     assert manifest_threshold(schema(options)) == 2048
 
 
+def test_a_version_that_bitmap_indexes_do_not_have_is_refused() -> None:
+    options = {"file-index.bitmap.columns": "s", "file-index.bitmap.s.version": "3"}
+    with pytest.raises(ConfigError, match="the versions are 1 and 2"):
+        column_indexes(schema(options))
+
+
 def test_without_options_there_are_none() -> None:
     assert column_indexes(schema({})) == ()
     assert manifest_threshold(schema({})) == 500
@@ -51,6 +61,9 @@ def test_without_options_there_are_none() -> None:
         ("bloom-filter.a.items", "0", "above 0"),
         ("bloom-filter.a.fpp", "1.5", "between 0 and 1"),
         ("bloom-filter.a.fpp", "x", "between 0 and 1"),
+        ("bsi.columns", "s", "cannot have an index of type bsi"),
+        ("bsi.a.version", "1", "expected file-index.bsi.columns$"),
+        ("bitmap.columns", "x[k]", "unknown column 'x'"),
     ],
 )
 def test_wrong_options_are_named(name: str, value: str, message: str) -> None:
@@ -59,9 +72,37 @@ def test_wrong_options_are_named(name: str, value: str, message: str) -> None:
         column_indexes(schema(options))
 
 
-def test_what_is_not_implemented_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="single map keys"):
-        column_indexes(schema({"file-index.bloom-filter.columns": "m[k]"}))
-    options = {"file-index.bitmap.columns": "s", "file-index.bitmap.s.version": "1"}
-    with pytest.raises(UnsupportedError, match="version"):
-        column_indexes(schema(options))
+def test_indexes_of_keys_of_a_map() -> None:
+    options = {
+        "file-index.bloom-filter.columns": "m[a], m[b]",
+        "file-index.bloom-filter.m.items": "7",
+        "file-index.bloom-filter.m[b].items": "9",
+        "file-index.range-bitmap.columns": "m[a]",
+    }
+    indexes = column_indexes(schema(options))
+    assert indexes == (
+        ColumnIndex("m", "bloom-filter", "a", items=7),
+        ColumnIndex("m", "bloom-filter", "b", items=9),
+        ColumnIndex("m", "range-bitmap", "a", block_size=16 * 1024),
+    )
+    assert [index.name for index in indexes] == ["m[a]", "m[b]", "m[a]"]
+    for name in ("n[a]", "a[b]"):
+        with pytest.raises(ConfigError, match="not of a MAP whose keys are texts"):
+            column_indexes(schema({"file-index.bloom-filter.columns": name}))
+
+
+def test_indexes_of_numbers_and_ranks() -> None:
+    options = {
+        "file-index.bsi.columns": "a,d",
+        "file-index.range-bitmap.columns": "a,s",
+        "file-index.range-bitmap.s.chunk-size": "1 kb",
+        "file-index.bitmap.columns": "s",
+        "file-index.bitmap.s.version": "1",
+    }
+    assert column_indexes(schema(options)) == (
+        ColumnIndex("s", "bitmap", version=1),
+        ColumnIndex("a", "bsi"),
+        ColumnIndex("d", "bsi"),
+        ColumnIndex("a", "range-bitmap", block_size=16 * 1024),
+        ColumnIndex("s", "range-bitmap", block_size=1024),
+    )

@@ -187,7 +187,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
     ("name", "value"),
     [
         ("bucket-function.type", "sip"), ("file.compression", "lzo"),
-        ("file-index.bsi.columns", "v"),
+        ("file-index.trie.columns", "v"),
         ("row-tracking.enabled", "true"),
         ("manifest.compression", "null"),
         ("metadata.iceberg.storage", "rest-catalog"), ("commit.callbacks", "X"),

@@ -20,8 +20,9 @@ def test_a_column_gets_its_new_name_wherever_an_option_names_it() -> None:
         "fields.default-aggregate-function": "max",
         "fields.c.nested-key": "a",
         "rowkind.field": "a",
-        "file-index.bloom-filter.columns": "b, a",
+        "file-index.bloom-filter.columns": "b, a, a[key], ab[key]",
         "file-index.bloom-filter.a.fpp": "0.1",
+        "file-index.bloom-filter.a[key].fpp": "0.2",
         "file-index.range-bitmap.columns": "a",
         "file-index.in-manifest-threshold": "1 kb",
         "comment": "a",
@@ -34,8 +35,9 @@ def test_a_column_gets_its_new_name_wherever_an_option_names_it() -> None:
         "fields.default-aggregate-function": "max",
         "fields.c.nested-key": "a",
         "rowkind.field": "z",
-        "file-index.bloom-filter.columns": "b,z",
+        "file-index.bloom-filter.columns": "b,z,z[key],ab[key]",
         "file-index.bloom-filter.z.fpp": "0.1",
+        "file-index.bloom-filter.z[key].fpp": "0.2",
         "file-index.range-bitmap.columns": "z",
         "file-index.in-manifest-threshold": "1 kb",
         "comment": "a",
@@ -52,8 +54,9 @@ def test_the_key_of_nested_rows_follows_their_field_not_a_column_of_its_name() -
 
 def test_a_column_that_is_dropped_loses_its_indexes() -> None:
     options = {
-        "file-index.bloom-filter.columns": "a, b",
+        "file-index.bloom-filter.columns": "a, b, a[key]",
         "file-index.bloom-filter.a.items": "10",
+        "file-index.bloom-filter.a[key].items": "10",
         "file-index.bloom-filter.b.items": "10",
         "file-index.bitmap.columns": "a",
         "fields.a.stats-mode": "full",

@@ -70,7 +70,7 @@ def test_names_are_found_by_templates() -> None:
         ("fields.v.unheard-of", "fields.<columns>.<name>"),
         ("parquet.bloom.filter.fpp#a.b", "parquet.bloom.filter.fpp#<column>"),
         ("parquet.encryption.footer.key", "parquet.encryption.<setting>"),
-        ("file-index.bsi.columns", "file-index.<type>.<setting>"),
+        ("file-index.trie.columns", "file-index.<type>.<setting>"),
         ("file-index.bitmap.columns", "file-index.bitmap.columns"),
         ("write.compaction-skip", "write-only"),
     ):

@@ -1,0 +1,56 @@
+"""Numbers of rows as bitmaps: the rows that have a number, and for each bit the rows that set it.
+
+The layouts around them are those of bsi and range-bitmap indexes of a file.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bit-slice-index-bitmap
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from ingestd.paimon.spec.roaring import Numbers, encode_roaring
+
+
+def encode_bit_slices(rows: Numbers, numbers: npt.NDArray[np.uint64], bits: int) -> Iterator[bytes]:
+    """Yield the bitmap of each of `bits` bits, the lowest first.
+
+    `rows` (n,) are ascending; `numbers` (n,) are their numbers.
+    """
+    for bit in range(bits):
+        yield encode_roaring(rows[numbers >> np.uint64(bit) & np.uint64(1) == 1])
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlices:
+    """Decoded numbers of rows: the rows that have one, and the rows with each bit, lowest first."""
+
+    present: BitMap
+    slices: tuple[BitMap, ...]
+
+    def contains(self, number: int) -> bool:
+        """Return whether a row has a number."""
+        if not 0 <= number < 1 << len(self.slices):
+            return False
+        rows = self.present
+        for bit, of_bit in enumerate(self.slices):
+            rows = rows & of_bit if number >> bit & 1 else rows - of_bit
+        return bool(rows)
+
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the smallest and the largest number; None if no row has one."""
+        return (self._extreme(0), self._extreme(1)) if self.present else None
+
+    def _extreme(self, wanted: int) -> int:
+        """Return the number whose bits are `wanted` in as many of the highest as possible."""
+        rows, number = self.present, 0
+        for bit in reversed(range(len(self.slices))):
+            of_bit = self.slices[bit]
+            preferred = rows & of_bit if wanted else rows - of_bit
+            value = wanted if preferred else 1 - wanted
+            rows = preferred or rows
+            number |= value << bit
+        return number
