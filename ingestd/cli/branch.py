@@ -13,6 +13,8 @@ from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
 from ingestd.paimon.table.retention.branches import (
+    check_new_branch,
+    check_unused_branch,
     create_branch,
     drop_branch,
     fast_forward,
@@ -58,6 +60,7 @@ def create(
     if (tag is not None) + (snapshot is not None) + latest > 1:
         raise ConfigError("--tag, --snapshot and --latest exclude each other: give one")
     opened = open_table(warehouse, table)
+    check_new_branch(opened, name)
     at = None if tag is None else tagged_snapshot(opened, tag).id
     if snapshot is not None or latest:
         start = chosen_snapshot(opened, snapshot)
@@ -109,7 +112,7 @@ def delete(
     ingestd branch delete /lake shop.orders trial --dry-run
     """
     opened = open_table(warehouse, table)
-    on_branch(opened, name)
+    check_unused_branch(opened, name)
     if not dry_run:
         drop_branch(opened, name)
     text = f"{table}: branch '{name}' deleted."

@@ -70,6 +70,28 @@ def test_a_dry_run_of_fast_forward_has_the_result_of_the_real_one(
     assert (refused.code, "no snapshot to forward to" in refused.err) == (2, True)
 
 
+def test_a_dry_run_refuses_what_the_real_run_would_refuse(warehouse: Path, capsys: Capture) -> None:
+    shown(capsys, "tag", "create", warehouse, "db.t", "one")
+    shown(capsys, "branch", "create", warehouse, "db.t", "fix", "--tag", "one")
+    create = ("branch", "create", warehouse, "db.t")
+    for name, reason in (("fix", "already"), ("12", "a number"), ("main", "main")):
+        for options in (["--dry-run"], ["--latest"]):
+            done = run_command(capsys, *create, name, *options)
+            assert (done.code, reason in done.err) == (2, True), done.err
+    tags = shown(capsys, "tag", "list", warehouse, "db.t")
+    assert [tag["tag"] for tag in tags] == ["one"], "a refused branch leaves no tag"
+
+
+def test_a_branch_that_an_option_names_is_kept_in_a_dry_run_too(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    options = {"scan.fallback-branch": "fix"}
+    put(native_table(tmp_path, [("id", "INT")], keys=["id"], options=options), [{"id": 1}])
+    shown(capsys, "branch", "create", tmp_path, "db.t", "fix")
+    done = run_command(capsys, "branch", "delete", tmp_path, "db.t", "fix", "--dry-run")
+    assert (done.code, "scan.fallback-branch" in done.err) == (2, True), done.err
+
+
 def test_a_branch_that_is_not_there_is_a_mistake(warehouse: Path, capsys: Capture) -> None:
     for command in ("delete", "fast-forward"):
         done = run_command(capsys, "branch", command, warehouse, "db.t", "none", "--dry-run")

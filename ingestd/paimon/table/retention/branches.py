@@ -38,7 +38,7 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
     branch expire. Returns the table on the branch. Raises ConfigError if the branch exists, its
     name is invalid, or the tag does not exist; FormatError if files of an interrupted call differ.
     """
-    _check_new(table, name)
+    check_new_branch(table, name)
     branch = TablePaths(table.path, name)
     snapshot = None if tag is None else tagged_snapshot(table, tag)
     newest = table.schema.id if snapshot is None else snapshot.schema_id
@@ -61,11 +61,16 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 
     Raises ConfigError if the branch does not exist, or if an option of the table names it.
     """
+    check_unused_branch(table, name)
+    table.io.delete_tree(TablePaths(table.path, name).branch_root)
+
+
+def check_unused_branch(table: FileStoreTable, name: str) -> None:
+    """Raise ConfigError if a branch does not exist, or if an option of the table names it."""
     _check_there(table, name)
     for option in _KEPT_BY:
         if table.schema.options.get(option) == name:
             raise ConfigError(f"table {table.name}: option '{option}' names branch '{name}'")
-    table.io.delete_tree(TablePaths(table.path, name).branch_root)
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
@@ -127,7 +132,8 @@ def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
             io.delete_quietly(paths.schema(schema_id))
 
 
-def _check_new(table: FileStoreTable, name: str) -> None:
+def check_new_branch(table: FileStoreTable, name: str) -> None:
+    """Raise ConfigError if a table cannot get a branch of this name."""
     check_name("branch", name)
     if name == MAIN_BRANCH or name.isdigit():
         raise ConfigError(f"branch name '{name}' is the main branch's, or a number")
