@@ -99,7 +99,7 @@ def shape_rows(
     *,
     case_sensitive: bool = True,
 ) -> ShapedRows:
-    """Convert a batch of the chunk to rows of its target.
+    """Convert a batch of the chunk to rows of its target, by the settings of target and source.
 
     `case_sensitive` is whether the catalog accepts new columns with capital letters. Raises one of
     `IMPOSSIBLE` if rows conflict with the settings.
