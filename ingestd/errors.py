@@ -170,7 +170,7 @@ class ProgressLostError(FatalError):
 
 
 class SchemaConflictError(FatalError):
-    """The table does not support a schema change."""
+    """A source changed its schema in a way that the table does not support."""
 
     exit_code = 5
 

@@ -40,7 +40,8 @@ _DATA = "/bucket-"
 class FileCounts:
     """Counts of the files that an operation reads, writes and deletes; thread-safe.
 
-    `changed` is called after each file operation.
+    `changed` is called after each counted operation, and after the entries of a directory are
+    listed.
     """
 
     changed: Callable[["FileCounts"], None]

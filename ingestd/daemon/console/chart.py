@@ -1,4 +1,4 @@
-"""Line charts of the console: SVG lines, with axis labels in HTML, which do not scale with them.
+"""Line charts of the console: lines in SVG, labels in HTML, so that no text is stretched.
 
 Unknown values are gaps; a value between two gaps is a dot.
 """
