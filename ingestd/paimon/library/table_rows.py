@@ -1,14 +1,13 @@
 """Convert rows given by callers to the columns and types of a table."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import columns_schema
+from ingestd.paimon.library.whole_values import first_loss, loss_of, unknown_fields
 from ingestd.paimon.spec.arrow import ArrowField
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -115,28 +114,23 @@ def _of_rows(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
     known = {field.name: field.type for field in wanted}
     names = list(dict.fromkeys(name for row in rows for name in _items(row)))
     try:
-        return pa.table(
-            {name: _array([row.get(name) for row in rows], known.get(name)) for name in names}
-        )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        return pa.table({name: _array(rows, name, known.get(name)) for name in names})
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError) as error:
         raise ArgumentError(f"the rows do not fit the columns of the table: {error}") from error
 
 
-def _array(values: Sequence[Any], kind: pa.DataType | None) -> Any:  # noqa: ANN401  (an Array)
-    """Return values as an array of a type (None: the type is inferred).
+def _array(rows: Sequence[Any], name: str, kind: pa.DataType | None) -> Any:  # noqa: ANN401  (an Array)
+    """Return a column of dictionaries as an array of a type (None: the type is inferred).
 
-    Raises ArrowInvalid, ArrowTypeError, OverflowError or UnicodeEncodeError for an invalid value.
+    Raises ArrowException, TypeError, OverflowError or UnicodeEncodeError for an invalid value,
+    ArrowInvalid for a value of which Arrow would lose a part.
     """
-    if kind is not None and pa.types.is_integer(kind) and any(map(_has_fraction, values)):
-        # With the type as an argument, the fractions would be cut off without an error.
-        return pa.array(values).cast(kind)
-    return pa.array(values, kind)
-
-
-def _has_fraction(value: object) -> bool:
-    if isinstance(value, Decimal):
-        return value.is_finite() and value != value.to_integral_value()
-    return isinstance(value, float | np.floating) and value % 1 != 0
+    values = [row.get(name) for row in rows]
+    array = pa.array(values, kind)
+    loss = None if kind is None else first_loss(loss_of(kind), values)
+    if loss is not None:
+        raise pa.ArrowInvalid(f"column {name} is {kind}, and of a value {loss} would be lost")
+    return array
 
 
 def _items(row: object) -> Mapping[str, object]:
@@ -148,10 +142,12 @@ def _items(row: object) -> Mapping[str, object]:
 def _column(table: FileStoreTable, rows: pa.Table, field: ArrowField) -> Any:  # noqa: ANN401  (a ChunkedArray)
     if field.name not in rows.column_names:
         return pa.nulls(rows.num_rows, field.type)
+    column = rows.column(field.name)
+    fault = f"table {table.name}: column {field.name} is {field.type}, and the rows have "
+    unknown = unknown_fields(column.type, field.type)
+    if unknown:
+        raise ArgumentError(f"{fault}the unknown field {', '.join(unknown)}")
     try:
-        return rows.column(field.name).cast(field.type)
+        return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ArgumentError(
-            f"table {table.name}: column {field.name} is {field.type}, and the rows have "
-            f"{rows.column(field.name).type}: {error}"
-        ) from error
+        raise ArgumentError(f"{fault}{column.type}: {error}") from error
