@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
@@ -176,6 +177,31 @@ def test_java_reads_and_continues_files_at_other_places(
     assert {row["k"]: row["v"] for row in rows} == expected
     compact_table(open_native(tmp_path / "w"), full=True, now_ms=NOW_MS)
     assert {row["k"]: row["v"] for row in oracle.read(tmp_path / "w", "db", "t")} == expected
+
+
+@pytest.mark.parametrize("name", ["thin files", "snappy manifests"])
+def test_java_reads_and_continues_what_we_continue(
+    name: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    """Files of ours have the columns of Java's, and manifests of both are merged."""
+    oracle.write_spec(_spec(OPTIONS[name]), tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    of_java = set(map(_stored_columns, Path(table.path).glob("bucket-*/*.parquet")))
+    for number in range(3):
+        put(table, [{"k": 20 + number, "v": "ours", "l": []}])
+    compact_table(table, full=True, now_ms=NOW_MS)
+    assert set(map(_stored_columns, Path(table.path).glob("bucket-*/*.parquet"))) == of_java
+    assert ("_KEY_k" in next(iter(of_java))) == (name != "thin files")
+    oracle.append(tmp_path, "db", "t", [{"k": 21, "v": "java"}], tmp_path, "--compact", "full")
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(tmp_path, "db", "t")
+    assert {json.loads(line)["v"] for line in lines} >= {"ours", "java", "last"}
+    assert verify(table) == []
+    assert oracle.fsck(tmp_path, "db", "t", "--all") == []
+
+
+def _stored_columns(path: Path) -> tuple[str, ...]:
+    return tuple(parquet.read_schema(path).names)
 
 
 @pytest.mark.parametrize("index", [{}, {"file-index.bitmap.columns": "x"}])

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.compat
 COLUMNS = [("k", "INT"), ("v", "STRING"), ("n", "BIGINT")]
 SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
 VECTORS = {"deletion-vectors.enabled": "true"}
+THIN = {"data-file.thin-mode": "true"}
 LOOKUP = {"changelog-producer": "lookup"}
 TABLES: list[dict[str, str]] = [
     {"bucket": "2"},
@@ -37,6 +38,14 @@ TABLES: list[dict[str, str]] = [
     {"bucket": "-1", "dynamic-bucket.target-row-num": "7", **VECTORS},
     {"bucket": "1", **SUMS, "num-levels": "3"},
     {"bucket": "2", "target-file-size": "1 kb", **LOOKUP},
+    {"bucket": "2", **THIN, **LOOKUP},
+    {
+        "bucket": "-1",
+        "dynamic-bucket.target-row-num": "9",
+        **THIN,
+        **VECTORS,
+        "file.format": "avro",
+    },
 ]
 COMMON = {"num-sorted-run.compaction-trigger": "3", "snapshot.num-retained.min": "100"}
 STEPS = 8

@@ -148,6 +148,9 @@ ZSTD_LEVEL = honoured("file.compression.zstd-level", parse_int, 1, "Level of zst
 FILE_SUFFIX_COMPRESSION = honoured(
     "file.suffix.include.compression", parse_bool, False, "File names contain the compression."
 )
+THIN_MODE = honoured(
+    "data-file.thin-mode", parse_bool, False, "Data files have no second copy of the key columns."
+)
 DATA_FILE_PREFIX = honoured(
     "data-file.prefix", parse_text, "data-", "Prefix of the names of data files."
 )
@@ -533,9 +536,8 @@ TAG_CALLBACKS = honoured(
     refused_from=Access.CREATE,
 )  # fmt: skip
 TAG_SUCCESS_FILE = honoured(
-    "tag.create-success-file", parse_bool, False, "Refused: tags have no success file.",
-    values=["false"], refused_from=Access.CREATE,
-)  # fmt: skip
+    "tag.create-success-file", parse_bool, False, "A new tag gets a success file beside the tags."
+)
 WATERMARK_ZONE = honoured(
     "sink.watermark-time-zone", parse_text, "UTC", "Time zone of tags by watermark."
 )

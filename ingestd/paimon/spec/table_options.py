@@ -107,19 +107,9 @@ _IGNORED: _Options = (
         Access.WRITE, "ingestd writes files inside the table's directory only",
         "path",
     ),
-    *_refused(Access.WRITE, "key columns are always stored", "data-file.thin-mode", values=_OFF),
-    *_refused(Access.WRITE, "manifests are compressed with zstd", "manifest.compression",
-         values=["zstd"]),
     *_refused(
         Access.WRITE, "row ids are not assigned", "row-tracking.enabled", values=_OFF,
         change=ChangeRule.NEVER
-    ),
-    *_refused(
-        Access.WRITE, "commits without changes write no snapshot", "commit.force-create-snapshot",
-        values=_OFF,
-    ),
-    *_refused(
-        Access.WRITE, "ingestd commits a file once", "commit.discard-duplicate-files", values=_OFF
     ),
     *_refused(Access.WRITE, "no Java code runs in ingestd", "commit.callbacks", values=[""]),
     *_refused(
@@ -149,7 +139,18 @@ _IGNORED: _Options = (
         "pk-multivalue.index.columns", "pk-vector.index.columns",
     ),
 
-    # Refused for new tables; existing tables with them could always be written.
+    # Refused for new tables; existing tables with them are written.
+    *_refused(
+        Access.CREATE, "new manifests are compressed with zstd, and each states how it is",
+        "manifest.compression", values=["zstd"],
+    ),
+    *_refused(
+        Access.CREATE, "commits without changes write no snapshot", "commit.force-create-snapshot",
+        values=_OFF,
+    ),
+    *_refused(
+        Access.CREATE, "ingestd commits a file once", "commit.discard-duplicate-files", values=_OFF
+    ),
     *_refused(
         Access.CREATE, "only 'success-file' is a supported 'partition.mark-done-action'",
         "partition.mark-done-action.custom.class", "partition.mark-done-action.http.url",

@@ -68,10 +68,11 @@ def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 
 def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """Return all columns of a table's data files, in the order of the files."""
+    """Return all columns of a table's new data files, in the order of the files."""
     if not schema.primary_keys:
         return schema.fields
-    return (*key_fields(schema), *SYSTEM_FIELDS, *schema.fields)
+    copies = () if honoured.THIN_MODE.of(schema.options) else key_fields(schema)
+    return (*copies, *SYSTEM_FIELDS, *schema.fields)
 
 
 @dataclass(frozen=True, slots=True)

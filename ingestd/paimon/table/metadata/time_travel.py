@@ -14,6 +14,7 @@ from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
 
 _TAG = "tag-"
+_TAG_SUCCESS_DIRECTORY = "tag-success-file"
 _BRANCH = "branch-"
 
 
@@ -22,10 +23,15 @@ def tag_path(paths: TablePaths, name: str) -> str:
     return f"{paths.tag_dir}/{_TAG}{name}"
 
 
+def tag_success_path(paths: TablePaths, name: str) -> str:
+    """Return the path of the success file of a tag."""
+    return f"{paths.tag_dir}/{_TAG_SUCCESS_DIRECTORY}/{name}_SUCCESS"
+
+
 def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
     """Return the names of all tags, sorted."""
-    names = io.list_names(paths.tag_dir)
-    return sorted(name.removeprefix(_TAG) for name in names if name.startswith(_TAG))
+    names = {name for name in io.list_names(paths.tag_dir) if name.startswith(_TAG)}
+    return sorted(name.removeprefix(_TAG) for name in names - {_TAG_SUCCESS_DIRECTORY})
 
 
 def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:

@@ -131,8 +131,6 @@ def _refuse_callbacks(options: Mapping[str, str]) -> None:
         raise UnsupportedError(
             "option 'tag.callbacks' is not supported: ingestd does not run Java code"
         )
-    if honoured.TAG_SUCCESS_FILE.of(options):
-        raise UnsupportedError("option 'tag.create-success-file' = 'true' is not supported")
 
 
 def _period(options: Mapping[str, str]) -> tuple[timedelta, str, bool]:

@@ -7,12 +7,9 @@ which creates new data files.
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#partition-mark-done
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC
 
-from ingestd.errors import FormatError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -22,23 +19,13 @@ from ingestd.paimon.table.metadata.index_paths import partition_directory
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.scan_plan import hides_level_0
 from ingestd.paimon.table.retention.expire_partitions import partition_moment
+from ingestd.paimon.table.retention.success_file import (
+    SUCCESS_FILE,
+    SuccessFile,
+    read_success_file,
+)
 
-SUCCESS_FILE = "_SUCCESS"
 WATERMARK = "watermark"
-
-
-@dataclass(frozen=True, slots=True)
-class DoneMark:
-    """A success file to write; times in milliseconds of the epoch."""
-
-    path: str
-    created_ms: int
-    modified_ms: int
-
-    def encode(self) -> bytes:
-        """Return the bytes of the success file, a JSON document."""
-        times = {"creationTime": self.created_ms, "modificationTime": self.modified_ms}
-        return json.dumps(times).encode()
 
 
 def mark_done_partitions(
@@ -52,13 +39,13 @@ def mark_done_partitions(
     """
     marks = tuple(_due_marks(table, options, now_ms))
     for mark in () if dry_run else marks:
-        table.io.overwrite(mark.path, mark.encode())
+        mark.write(table.io)
     return tuple(mark.path for mark in marks)
 
 
 def _due_marks(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int
-) -> Iterator[DoneMark]:
+) -> Iterator[SuccessFile]:
     idle_ms = honoured.PARTITION_IDLE_TIME.of(options)
     interval_ms = honoured.PARTITION_INTERVAL.of(options)
     actions = honoured.PARTITION_DONE_ACTION.of(options)
@@ -80,9 +67,9 @@ def _due_marks(
             idle_from_ms = max(idle_from_ms, newest_ms)
         if reached_ms - idle_from_ms > idle_ms:
             path = f"{table.paths.root}/{partition_directory(table, partition)}{SUCCESS_FILE}"
-            known = _read_mark(table, path)
+            known = read_success_file(table.io, path)
             if known is None or known.modified_ms < newest_ms:
-                yield DoneMark(path, known.created_ms if known else now_ms, now_ms)
+                yield SuccessFile(path, known.created_ms if known else now_ms, now_ms)
 
 
 def _newest_files(table: FileStoreTable, snapshot: Snapshot) -> dict[bytes, int]:
@@ -99,15 +86,3 @@ def _newest_files(table: FileStoreTable, snapshot: Snapshot) -> dict[bytes, int]
         created_ms = entry.file.creation_time_ms or 0
         newest[entry.partition] = max(newest.get(entry.partition, 0), created_ms)
     return {partition: time for partition, time in newest.items() if partition not in waiting}
-
-
-def _read_mark(table: FileStoreTable, path: str) -> DoneMark | None:
-    if not table.io.exists(path):
-        return None
-    try:
-        times = json.loads(table.io.read_bytes(path))
-        return DoneMark(path, int(times["creationTime"]), int(times["modificationTime"]))
-    except (ValueError, TypeError, KeyError) as error:
-        raise FormatError(
-            f"{path} is not a success file: {error!r}; delete it, and it is written again"
-        ) from error

@@ -11,10 +11,16 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from ingestd.errors import ConfigError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
-from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagged_snapshot
+from ingestd.paimon.table.metadata.time_travel import (
+    tag_names,
+    tag_path,
+    tag_success_path,
+    tagged_snapshot,
+)
 from ingestd.paimon.table.retention.referenced_files import (
     UsedFiles,
     all_branches,
@@ -22,6 +28,7 @@ from ingestd.paimon.table.retention.referenced_files import (
     files_of,
     referring_snapshots,
 )
+from ingestd.paimon.table.retention.success_file import SuccessFile, read_success_file
 
 _FORBIDDEN = frozenset("/\\:")
 
@@ -42,6 +49,8 @@ def create_tag(
     if the name is invalid or in use, or with `must_exist`, ArgumentError if the tag does not exist.
     """
     check_name("tag", name)
+    if tag_path(table.paths, name) == tag_success_path(table.paths, "").rpartition("/")[0]:
+        raise ConfigError(f"tag name '{name}' is that of the directory of success files")
     data = _encode_tag(snapshot, retained_ms, now_ms)
     path = tag_path(table.paths, name)
     if must_exist:
@@ -49,6 +58,8 @@ def create_tag(
         table.io.overwrite(path, data)
     elif not table.io.try_write_atomic(path, data):
         raise ConfigError(f"table {table.name} has a tag '{name}' already; delete or replace it")
+    elif honoured.TAG_SUCCESS_FILE.of(table.schema.options):
+        _write_success_file(table, name, now_ms)
 
 
 def delete_tag(table: FileStoreTable, name: str) -> list[str]:
@@ -62,6 +73,8 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
     if find_snapshot(table.io, table.paths, snapshot.id) is None:
         others = referring_snapshots(table, but_tag=name)
     table.io.delete_quietly(tag_path(table.paths, name))
+    if honoured.TAG_SUCCESS_FILE.of(table.schema.options):
+        table.io.delete_quietly(tag_success_path(table.paths, name))
     if others is None or any(other.id == snapshot.id for _, other in others):
         return []
     in_changelogs = UsedFiles()
@@ -85,6 +98,12 @@ def check_name(what: str, name: str) -> None:
     bad = any(char in _FORBIDDEN or char < " " for char in name)
     if not name.strip() or name.startswith(".") or bad:
         raise ConfigError(f"{what} name '{name}' is blank, or no name of a file")
+
+
+def _write_success_file(table: FileStoreTable, name: str, now_ms: int) -> None:
+    path = tag_success_path(table.paths, name)
+    known = read_success_file(table.io, path)
+    SuccessFile(path, known.created_ms if known else now_ms, now_ms).write(table.io)
 
 
 def _encode_tag(snapshot: Snapshot, retained_ms: int | None, now_ms: int) -> bytes:

@@ -189,11 +189,10 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("bucket-function.type", "sip"), ("file.compression", "lzo"),
         ("file-index.trie.columns", "v"),
         ("row-tracking.enabled", "true"),
-        ("manifest.compression", "null"),
         ("metadata.iceberg.storage", "rest-catalog"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"),
         ("parquet.encryption.column.keys", "k"),
-        ("path", "/x"), ("data-file.thin-mode", "true"),
+        ("path", "/x"),
         ("data-file.external-paths.strategy", "weight-robin"),
     ],
 )  # fmt: skip

@@ -95,7 +95,6 @@ def test_nothing_is_made_without_the_option() -> None:
     [
         ("tag.automatic-creation", "batch", UnsupportedError),
         ("tag.callbacks", "com.example.Callback", UnsupportedError),
-        ("tag.create-success-file", "true", UnsupportedError),
         ("tag.creation-period", "weekly", UnsupportedError),
         ("tag.period-formatter", "roman", UnsupportedError),
         ("sink.process-time-zone", "Mars/Olympus", UnsupportedError),

@@ -36,6 +36,24 @@ def test_a_tag_is_the_snapshot_it_names(table: FileStoreTable) -> None:
     assert "tagCreateTime" not in document
 
 
+def test_the_directory_of_success_files_is_no_tag() -> None:
+    options = {"tag.create-success-file": "true"}
+    table = native_table("/w", [("id", "INT")], options=options, io=MemoryFileIO())
+    put(table, [{"id": 1}])
+    tag(table, "a", 1)
+    path = f"{table.path}/tag/tag-success-file/a_SUCCESS"
+    first = {"creationTime": NOW_MS, "modificationTime": NOW_MS}
+    assert json.loads(table.io.read_bytes(path)) == first
+    assert tag_names(table.io, table.paths) == ["a"]
+    table.io.delete_quietly(f"{table.path}/tag/tag-a")
+    create_tag(table, "a", read_snapshot(table.io, table.paths, 1), now_ms=NOW_MS + 5)
+    assert json.loads(table.io.read_bytes(path)) == {**first, "modificationTime": NOW_MS + 5}
+    delete_tag(table, "a")
+    assert not table.io.exists(path)
+    with pytest.raises(ConfigError, match="directory of success files"):
+        tag(table, "success-file", 1)
+
+
 def test_a_time_to_live_says_when_it_began(table: FileStoreTable) -> None:
     tag(table, "a", 2, retained_ms=90_500)
     document = json.loads(tag_bytes(table.io, table.paths, "a"))
