@@ -80,9 +80,9 @@ class RoutingSection(Section):
     )
     unmatched: Literal["skip", "fail", "dead-letter"] = Field(
         default=_ROUTING.unmatched,
-        description="What happens to rows of tables that are left out: `skip` counts them, `fail` "
-        "stops the pipeline, `dead-letter` makes dead letters of them, except of rows "
-        "of tables excluded by name.",
+        description="What happens to rows of tables that are not included: `skip` counts them, "
+        "`fail` stops the pipeline, `dead-letter` makes dead letters of them. Rows of tables that "
+        "are excluded by name are always skipped.",
     )
     including_dbs: str = Field(
         default=_ROUTING.including_dbs,

@@ -57,8 +57,8 @@ class Router:
         """Return the target "database.table" of a source table, or None if it has no route.
 
         A source table has no route if it is not included or is excluded, if the name of its target
-        is invalid, or if the routing is restricted to another target. Raises PolicyStopError in the
-        first case if `unmatched` is "fail".
+        is invalid, or if the routing is restricted to another target. Raises PolicyStopError if it
+        is not included, is not excluded by name, and `unmatched` is "fail".
         """
         route = self.route_of(topic, source_table)
         return None if route is None else route.table
@@ -70,10 +70,11 @@ class Router:
         """
         forms = name_forms(source_table)
         if not self._takes(source_table, forms):
-            if self._routing.unmatched == "fail":
+            if self._routing.unmatched == "fail" and not self._excludes(source_table, forms):
                 raise PolicyStopError(
-                    f"topic {topic}: no route for table {forms[-1]}; change routing "
-                    "including-tables or excluding-tables, or set routing.unmatched to skip"
+                    f"topic {topic}: no route for table {forms[-1]}; include it by routing "
+                    "including-tables and including-dbs, exclude it by excluding-tables, or set "
+                    "routing.unmatched to skip"
                 )
             return None
         matched = self._matched(topic, source_table)

@@ -63,6 +63,14 @@ def test_unmatched_table_may_stop_the_pipeline() -> None:
         route(ORDERS, including_tables="x", unmatched="fail")
 
 
+def test_a_table_that_is_excluded_by_name_does_not_stop_the_pipeline() -> None:
+    """Since that is what the error proposes, and temporary tables are excluded by default."""
+    assert (
+        route(ORDERS, including_tables="x", excluding_tables=r".*orders", unmatched="fail") is None
+    )
+    assert route(ORDERS._replace(table="_orders_gho"), unmatched="fail") is None
+
+
 def test_broken_pattern_is_named() -> None:
     with pytest.raises(ConfigError, match=r"routing\.including-tables"):
         Router(RoutingConfig(including_tables="("), "lake")

@@ -218,8 +218,8 @@ def test_shards_are_merged_when_told_so() -> None:
     assert rig.rows("orders") == [{"id": 1}, {"id": 2}]
 
 
-def test_excluded_table_stops_the_pipeline_when_told_so() -> None:
-    rig = Rig(routing=RoutingConfig(excluding_tables="orders", unmatched="fail"))
+def test_a_table_that_is_not_included_stops_the_pipeline_when_told_so() -> None:
+    rig = Rig(routing=RoutingConfig(including_tables="items", unmatched="fail"))
     rig.produce(record(Change({"id": 1})))
     with pytest.raises(PolicyStopError, match=r"db\.shop\.orders"):
         rig.run()
