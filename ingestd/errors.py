@@ -176,7 +176,7 @@ class SchemaConflictError(FatalError):
 
 
 class OffsetGapError(FatalError):
-    """A batch starts after the end of the table's offsets."""
+    """A batch starts after the offset at which the table continues: records between are missing."""
 
     exit_code = 5
 

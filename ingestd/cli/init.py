@@ -306,9 +306,9 @@ def chosen_topics(
 ) -> tuple[list[str], str | None]:
     """Return the topics to read, and the regular expression that selects them, or None.
 
-    Topics that are `named` are not compared with the `existing` ones. If neither names nor a
-    pattern are given, asks for the expression, or without a terminal takes the default. Raises
-    ConfigError if no topic exists or matches, and for an invalid expression.
+    Topics that are `named` are not compared with the `existing` ones. Without names and a pattern,
+    asks for the expression, or without a terminal takes the default. Raises ConfigError if no topic
+    exists or matches, and for an invalid expression.
     """
     if named:
         return sorted(named), None

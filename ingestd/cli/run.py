@@ -1,4 +1,4 @@
-"""`ingestd run`: the daemon."""
+"""`ingestd run`: run the daemon of a pipeline."""
 
 import importlib
 import os
