@@ -45,8 +45,8 @@ def fallback_branch(table: FileStoreTable, target: ScanTarget) -> FallbackBranch
 
     `target` is the target of the scan of the table itself. Returns None if the table has no
     fallback branch, or the branch has no snapshot for the target. Raises ConfigError if the branch
-    does not exist, has other columns or keys, or selects changes; UnsupportedError if it cannot be
-    read.
+    does not exist, has other columns or (if the table has one) another primary key, or selects
+    changes; UnsupportedError if it cannot be read.
     """
     name = honoured.SCAN_FALLBACK.of(table.schema.options)
     if not name or not name.strip():

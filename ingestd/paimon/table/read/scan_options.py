@@ -132,7 +132,10 @@ def _at_snapshot(branch: FileStoreTable, other: Snapshot) -> ScanTarget:
 
 
 def _at_time(branch: FileStoreTable, millis: int) -> ScanTarget:
-    """Return the target on a branch for a time; it has no rows before the branch had a snapshot."""
+    """Return the target on a branch for a time in milliseconds of the epoch.
+
+    It has no snapshot if all snapshots of the branch are later.
+    """
     oldest = earliest_snapshot_id(branch.io, branch.paths)
     if oldest is None or read_snapshot(branch.io, branch.paths, oldest).time_millis > millis:
         return ScanTarget(travels=True)
@@ -224,7 +227,10 @@ def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
 
 
 def _newest_compacted(table: FileStoreTable, picks: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Return the newest COMPACT snapshot that `picks` accepts, or else the newest snapshot."""
+    """Return the newest COMPACT snapshot that `picks` accepts, or else the newest snapshot.
+
+    Returns None for a table without snapshots.
+    """
     for snapshot in snapshots_from_latest(table.io, table.paths):
         if snapshot.commit_kind == CommitKind.COMPACT and picks(snapshot):
             return snapshot

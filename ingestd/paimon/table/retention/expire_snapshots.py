@@ -159,7 +159,7 @@ class _Files:
     last: Snapshot
 
     def paths(self) -> list[str]:
-        """Return all paths, data files first."""
+        """Return the paths of these files, data files first."""
         names = tag_names(self.table.io, self.table.paths)
         tags = TagNeeds(self.table, [tagged_snapshot(self.table, name) for name in names])
         elsewhere = used_by_other_branches(self.table)

@@ -83,9 +83,10 @@ def shared_hashes(
 
 
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
-    """Return the values that occur in more than one of the sorted arrays.
+    """Return the values that occur in more than one of the arrays, sorted.
 
-    One range of values is searched at a time, to save memory.
+    Each array has distinct, sorted values. One range of values is searched at a time, to save
+    memory.
     """
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
     hashes = [np.empty(0, np.int32)]

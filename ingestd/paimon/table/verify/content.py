@@ -230,7 +230,7 @@ def _denies(bloom: bytes, rows: pa.Table, field: DataField, source: str) -> bool
 def _has_other_content(
     kind: str, data: bytes, rows: pa.Table, field: DataField, source: str
 ) -> bool:
-    """Return whether an index of numbers or ranks contains other values than those of the rows."""
+    """Return whether a bsi or range-bitmap index contains other values than those of the rows."""
     t, column = field.type, rows.column(field.name)
     stored: BsiIndex | RangeBitmapIndex | None
     of_rows: BsiIndex | RangeBitmapIndex | None = None
