@@ -5,7 +5,9 @@ import os
 import signal
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +49,8 @@ OPTIONS = {
 def test_a_daemon_that_dies_at_a_step_goes_on_from_there(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
-    ledger = Ledger(f"d{uuid.uuid4().hex[:8]}", PIECE * len(POINTS))
+    """Then it dies while batches are prefetched, which the driver's own batches never are."""
+    ledger = Ledger(f"d{uuid.uuid4().hex[:8]}", PIECE * (len(POINTS) + 2))
     config = pipeline(
         tmp_path,
         broker.bootstrap,
@@ -59,40 +62,30 @@ def test_a_daemon_that_dies_at_a_step_goes_on_from_there(
     )
     for number, point in enumerate(POINTS):
         ledger.produce(broker, number * PIECE, (number + 1) * PIECE)
-        mark = tmp_path / f"killed-{point}"
-        with run_daemon(config, tmp_path, environment={VARIABLE: f"{point}:1:{mark}"}) as daemon:
-            await_death(daemon, mark)
-    catch_up(config, tmp_path)
-    assert judge(ledger, tmp_path / "warehouse", oracle) == []
-
-
-@pytest.mark.timeout(1200)
-def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
-) -> None:
-    ledger = Ledger(f"a{uuid.uuid4().hex[:8]}", 2 * PIECE)
-    ledger.produce(broker)
-    config = pipeline(
-        tmp_path,
-        broker.bootstrap,
-        ledger.pattern,
-        options=OPTIONS,
-        batch_rows=PIECE // 4,
-        processing={"small-batch-records": 10},
-        logging={"format": "json", "level": "DEBUG"},
-    )
+        die(config, tmp_path, f"{point}:1")
+    ledger.produce(broker, len(POINTS) * PIECE)
+    config |= {
+        "processing": {"small-batch-records": 10},
+        "logging": {"format": "json", "level": "DEBUG"},
+    }
     for death in PREFETCHING:
-        mark = tmp_path / f"killed-{death.partition(':')[0]}"
-        taken = _taken_ahead(tmp_path)
-        with run_daemon(config, tmp_path, environment={VARIABLE: f"{death}:{mark}"}) as daemon:
-            await_death(daemon, mark)
-        assert _taken_ahead(tmp_path) > taken, daemon.tail(60)
+        used = _prefetches_used(tmp_path)
+        die(config, tmp_path, death)
+        assert _prefetches_used(tmp_path) > used
     catch_up(config, tmp_path)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
-def _taken_ahead(folder: Path) -> int:
-    """How many batches of all runs so far found their first stage done."""
+def die(config: Mapping[str, Any], folder: Path, death: str) -> None:
+    """Run the daemon until it dies at a step, `POINT:TIMES`."""
+    mark = folder / f"killed-{death.partition(':')[0]}"
+    mark.unlink(missing_ok=True)
+    with run_daemon(config, folder, environment={VARIABLE: f"{death}:{mark}"}) as daemon:
+        await_death(daemon, mark)
+
+
+def _prefetches_used(folder: Path) -> int:
+    """How many batches of all runs until now were prefetched."""
     log = folder / "ingestd.log"
     return log.read_text(errors="replace").count('"prefetch_used"') if log.exists() else 0
 
