@@ -1,10 +1,9 @@
 """The Hive catalog and Java Paimon's, on the same Hive Metastore."""
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,13 @@ from ingestd.paimon.catalog.base import (
     TableNotFoundError,
     load_catalog,
 )
-from ingestd.paimon.catalog.hive import HiveCatalog
-from ingestd.paimon.catalog.hive_client import METHODS, Address, Metastore, MetastoreError
+from ingestd.paimon.catalog.hive_client import Address, Metastore
 from ingestd.paimon.catalog.hive_partitions import HivePartitions
-from ingestd.paimon.catalog.thrift import Kind, Value, structure, text
-from ingestd.paimon.iceberg.iceberg_sync import sync_iceberg, update_iceberg
+from ingestd.paimon.catalog.hive_tables import HiveTable
+from ingestd.paimon.iceberg.iceberg_sync import repair_iceberg, sync_iceberg, update_iceberg
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
@@ -35,6 +34,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.compat.hive_lake import NO_OPTIONS, PARAMETERS, Lake
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
 from tests.compat.iceberg_reader import IcebergReader
 from tests.support.native_tables import NOW_MS, put
@@ -44,10 +44,8 @@ from tests.support.truth_rig import Kafka, Topic, Truth
 
 pytestmark = pytest.mark.compat
 
-NO_OPTIONS: Mapping[str, str] = {}
 SHORT = {"lock.enabled": "true", "lock-acquire-timeout": "200 ms", "lock-check-max-sleep": "50 ms"}
 FIELDS = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
-PARAMETERS, COLUMNS = 9, 1
 
 
 @pytest.fixture(scope="module")
@@ -66,81 +64,6 @@ def judge() -> Iterator[Oracle]:
 def iceberg() -> Iterator[IcebergReader]:
     with IcebergReader(java_catalog()[1:]) as running:
         yield running
-
-
-@dataclass(frozen=True)
-class Lake:
-    """A warehouse with a database of its own in the metastore, for ingestd and for Java."""
-
-    warehouse: Path
-    database: str
-    metastore: HiveMetastore
-    judge: Oracle
-
-    def catalog(self, options: Mapping[str, str] = NO_OPTIONS) -> HiveCatalog:
-        fixed = {"uri": self.metastore.uri}
-        catalog = load_catalog("hive", str(self.warehouse), {**fixed, **options})
-        assert isinstance(catalog, HiveCatalog)
-        return catalog
-
-    def table(self, name: str = "t") -> Identifier:
-        return Identifier(self.database, name)
-
-    def java(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
-        """The catalog's options for a command of the judge."""
-        fixed = {
-            "metastore": "hive",
-            "uri": self.metastore.uri,
-            "warehouse": str(self.warehouse),
-            "cache-enabled": "false",
-        }
-        return json.dumps({**fixed, **options})
-
-    def java_spec(
-        self, scratch: Path, catalog: Mapping[str, str] = NO_OPTIONS, **spec: object
-    ) -> None:
-        document = {"database": self.database, "table": "t", **spec}
-        self.judge.write_spec(document, self.java(catalog), scratch)
-
-    def java_rows(self, name: str = "t") -> list[dict[str, object]]:
-        return self.judge.read(self.java(), self.database, name)
-
-    def java_tables(self) -> list[str]:
-        names = self.judge("tables", self.java())
-        return [name for name in names if name.startswith(f"{self.database}.")]
-
-    def stored(self, name: str = "t") -> Mapping[int, Value]:
-        """The table as the metastore stores it."""
-        request = structure({1: text(self.database), 2: text(name)})
-        stored: Mapping[int, Value] = (
-            self.catalog().options.metastore.call("get_table_req", request)[1].content
-        )
-        return stored
-
-    def stored_columns(self, name: str = "t") -> list[tuple[str, ...]]:
-        """Name, type and comment of each column in the metastore."""
-        columns = self.stored(name)[7].content[COLUMNS].content.contents
-        return [tuple(column[number].content for number in sorted(column)) for column in columns]
-
-    def stored_properties(self, name: str = "t") -> dict[str, str]:
-        """The properties in the metastore, except those that it computes."""
-        computed = ("totalSize", "numFiles", "transient_lastDdlTime")
-        properties: Mapping[str, str] = self.stored(name)[PARAMETERS].content.contents
-        return {key: value for key, value in properties.items() if key not in computed}
-
-    def partitions(self, name: str = "t") -> dict[str, tuple[str, ...]]:
-        """The values of each partition in the metastore, by its directory below the table."""
-        names = text(self.database), text(name)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(METHODS, "get_partitions", (MetastoreError, MetastoreError))
-            partitions = self.catalog().options.metastore.call(
-                "get_partitions", *names, Value(Kind.I16, -1)
-            )
-        location = self.stored(name)[7].content[2].content
-        return {
-            fields[6].content[2].content.removeprefix(f"{location}/"): fields[1].content.contents
-            for fields in partitions.contents
-        }
 
 
 @pytest.fixture
@@ -265,6 +188,49 @@ def test_a_change_that_the_metastore_refuses_is_not_made(lake: Lake) -> None:
     assert [name for name, *_ in lake.stored_columns()] == ["id", "v", "w"]
     assert catalog.get_table(t).schema.field_names == ("id", "v", "w")
     assert table.path == f"{lake.warehouse}/{lake.database}.db/t"
+
+
+def test_a_change_after_one_that_was_interrupted_is_made(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    table = catalog.create_table(t, schema())
+    interrupted = apply_changes(table.schema, [AddColumn("left", parse_type("STRING"))], NOW_MS)
+    stored = HiveTable(lake.stored()).with_schema(interrupted, (), sync_properties=True)
+    lake.catalog().options.metastore.alter_table(t.database, t.table, stored.fields)
+    assert [name for name, *_ in lake.stored_columns()] == ["id", "v", "left"]
+    catalog.alter_table(t, [AddColumn("w", parse_type("BIGINT"))], NOW_MS)
+    assert lake.stored_columns()[2:] == [("w", "bigint")]
+    assert catalog.get_table(t).schema.field_names == ("id", "v", "w")
+
+
+@pytest.mark.parametrize("kind", ["primary key", "append"])
+def test_java_and_we_commit_at_the_same_time_and_nothing_is_lost(
+    lake: Lake, tmp_path: Path, kind: str
+) -> None:
+    options = {"lock.enabled": "true", "lock-check-max-sleep": "20 ms"}
+    keys = ["id"] if kind == "primary key" else []
+    columns = [("id", parse_type("INT")), ("v", parse_type("STRING"))]
+    more = {"bucket": "2"} if keys else iceberg_options(lake)
+    new = new_schema(columns, keys, (), more, NOW_MS)
+    table = lake.catalog(options).create_table(lake.table(), new)
+    ours, java = range(8), range(100, 108)
+    with ThreadPoolExecutor(1) as pool:
+        beside = [
+            pool.submit(lake.judge.append, lake.java(options), lake.database, "t",
+                        [{"id": number, "v": "java"}], tmp_path)
+            for number in java
+        ]  # fmt: skip
+        for number in ours:
+            committed = put(table, [{"id": number, "v": "ours"}], identifier=number + 1)
+            assert update_iceberg(table, committed=committed)
+        for done in beside:
+            done.result()
+    wanted = [(n, "ours") for n in ours] + [(n, "java") for n in java]
+    again = lake.catalog().get_table(lake.table())
+    assert [(row["id"], row["v"]) for row in rows(again)] == wanted
+    assert sorted((row["id"], row["v"]) for row in lake.java_rows()) == sorted(wanted)
+    assert verify(again) == []
+    if not keys:
+        assert not repair_iceberg(again).restarted
 
 
 def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> None:

@@ -194,6 +194,25 @@ def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> Non
     put(table, [{"id": 3, "v": "c"}])
 
 
+def test_java_and_we_commit_at_the_same_time_and_nothing_is_lost(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = lake.catalog(lock_check_max_sleep="20 ms").create_table(T, schema())
+    java = lake.java(**{"lock-check-max-sleep": "20 ms"})
+    with ThreadPoolExecutor(1) as pool:
+        beside = [
+            pool.submit(lake.judge.append, java, "db", "t", [{"id": n, "v": "java"}], tmp_path)
+            for n in range(100, 106)
+        ]
+        for number in range(6):
+            put(table, [{"id": number, "v": "ours"}], identifier=number + 1)
+        for done in beside:
+            done.result()
+    assert [row["id"] for row in rows(table)] == [*range(6), *range(100, 106)]
+    assert sorted(row["id"] for row in lake.judge_rows()) == [*range(6), *range(100, 106)]
+    assert verify(table) == []
+
+
 def test_databases_and_tables(lake: Lake) -> None:
     catalog = lake.catalog()
     catalog.create_database("db", {"owner": "tests"})

@@ -235,10 +235,12 @@ class HiveCatalog:
         options = table.schema.options
 
         def write_copy(schema: TableSchema) -> None:
-            removed = options.keys() - schema.options.keys()
-            stored = self._paimon_table(identifier)
-            sync = self.options.sync_properties
-            self._alter(identifier, stored.with_schema(schema, removed, sync_properties=sync))
+            try:
+                self._write_copy(identifier, schema, options)
+            except SchemaConflictError:
+                # An interrupted change may have left columns that this change cannot replace.
+                self._write_copy(identifier, table.schema, options)
+                self._write_copy(identifier, schema, options)
 
         with held_on_main(self._lock(identifier)):
             table = directory.alter_table(table, changes, now_ms, before=write_copy)
@@ -359,6 +361,15 @@ class HiveCatalog:
                 f"table '{identifier}': the metastore refuses the change, and nothing has changed; "
                 f"it checks columns unless '{_COLUMN_CHECK}' = 'false': {error.message}"
             ) from error
+
+    def _write_copy(
+        self, identifier: Identifier, schema: TableSchema, before: Mapping[str, str]
+    ) -> None:
+        """Write the columns and options of a schema; `before` has the options of the last one."""
+        stored = self._paimon_table(identifier)
+        removed = before.keys() - schema.options.keys()
+        sync = self.options.sync_properties
+        self._alter(identifier, stored.with_schema(schema, removed, sync_properties=sync))
 
     def _find_table(self, identifier: Identifier) -> HiveTable | None:
         names = (identifier.database, identifier.table)

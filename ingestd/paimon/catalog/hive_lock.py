@@ -40,11 +40,11 @@ class HiveLock:
         """
         suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
         name = f"{self.identifier.table}{suffix}"
-        request = _lock_request(self._acquire(name))
+        lock_id = self._acquire(name)
         try:
             yield
         finally:
-            release_lock(lambda: self.metastore.call("unlock", request), name, self.sleep)
+            self._release(lock_id, name)
 
     def _acquire(self, table: str) -> int:
         with self.metastore.session() as session:
@@ -53,9 +53,13 @@ class HiveLock:
             try:
                 self._wait(session, lock)
             except BaseException:
-                session.call("unlock", _lock_request(lock_id))
+                self._release(lock_id, table)  # in another session: this one may have ended
                 raise
         return lock_id
+
+    def _release(self, lock_id: int, table: str) -> None:
+        request = _lock_request(lock_id)
+        release_lock(lambda: self.metastore.call("unlock", request), table, self.sleep)
 
     def _wait(self, session: MetastoreSession, lock: Struct) -> None:
         request, waited, pause = _lock_request(lock[1].content), 0, _FIRST_SLEEP_MS

@@ -164,12 +164,14 @@ def describe_manifest(
 
 def _summary(field: DataField, entries: Sequence[IcebergEntry]) -> dict[str, Json]:
     name = avro_name(field.name)
-    values = {entry.data_file["partition"][name] for entry in entries}
+    values = [entry.data_file["partition"][name] for entry in entries]
     contains_nan = any(map(_is_nan, values))
-    bounds = [
+    bounds = {
         bound(field.type, value) for value in values if value is not None and not _is_nan(value)
-    ]
-    order = {data: bound_order(field.type, data) for data in bounds}
+    }
+    # For Iceberg's readers -0.0 is less than 0.0: if one of them is the bound of both, they skip
+    # the manifest when they look for the other.
+    order = {data: (known := bound_order(field.type, data), _sign(known)) for data in bounds}
     return {
         "contains_null": None in values,
         "contains_nan": contains_nan,
@@ -198,6 +200,10 @@ def _may_be_in(field: DataField, value: Json, summary: Mapping[str, Json]) -> bo
     low, high = (bound_order(field.type, data) for data in (lower, upper))
     sought = bound_order(field.type, bound(field.type, value))
     return not (sought < low or sought > high)  # NaN, which Java has among bounds, excludes nothing
+
+
+def _sign(value: Json) -> float:
+    return math.copysign(1, value) if isinstance(value, float) else 0
 
 
 def _is_nan(value: Json) -> bool:

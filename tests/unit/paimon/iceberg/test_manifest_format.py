@@ -1,7 +1,9 @@
 """Manifests and manifest lists: what is written is read, with its summary."""
 
 import json
+import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +95,22 @@ def test_a_manifest_without_nulls_excludes_the_null_partition() -> None:
     assert not may_have_partition(described, FIELDS, (None, 7))
     only_null = describe_manifest("/t/m", 77, ENTRIES[1:2], FIELDS, 6)
     assert not may_have_partition(only_null, FIELDS, ("a", -1))
+
+
+@pytest.mark.parametrize("order", [(0.0, -0.0), (-0.0, 0.0)])
+@pytest.mark.parametrize("root", ["FLOAT", "DOUBLE"])
+def test_bounds_of_both_zeros_include_both(root: str, order: tuple[float, ...]) -> None:
+    fields = [DataField(0, "p", parse_type(root))]
+    values = [*order, float("nan"), None]
+    entries = [replace(ENTRIES[0], data_file={"record_count": 1, "partition": {"p": value}})
+               for value in values]  # fmt: skip
+    (summary,) = describe_manifest("/t/m", 77, entries, fields, 6).partitions
+    form = "<f" if root == "FLOAT" else "<d"
+    assert summary == {"contains_null": True, "contains_nan": True,
+                       "lower_bound": struct.pack(form, -0.0),
+                       "upper_bound": struct.pack(form, 0.0)}  # fmt: skip
+    one = describe_manifest("/t/m", 77, entries[:1], fields, 6)
+    assert all(may_have_partition(one, fields, (zero,)) for zero in (0.0, -0.0))
 
 
 @pytest.mark.parametrize("name", ["dt", "_x", "a1"])
