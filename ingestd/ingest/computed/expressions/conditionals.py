@@ -19,6 +19,7 @@ from ingestd.ingest.computed.expressions.cells import (
     strict,
     true_rows,
 )
+from ingestd.ingest.computed.expressions.comparisons import equal, greater, less
 from ingestd.ingest.computed.expressions.function import BOOLEAN, Argument, Function, Plan
 from ingestd.ingest.computed.expressions.logic import common_type, comparable
 from ingestd.ingest.values.row_groups import Values
@@ -91,8 +92,7 @@ def _nullif(arguments: Sequence[Argument]) -> Plan:
     arrow_type: Values = to_arrow_type(compared)
 
     def null_if(left: Values, right: Values) -> Values:
-        equal: Values = pc.equal(left, right)
-        same: Values = pc.fill_null(equal, False)
+        same: Values = pc.fill_null(equal(left, right), False)
         nothing: Values = pa.scalar(None, arrow_type)
         return pc.if_else(same, nothing, left)
 
@@ -118,7 +118,7 @@ def _of_all(data_type: DataType, *, largest: bool) -> Kernel:
     def of_all(*values: Values) -> Values:
         best: Values = values[0]
         for value in values[1:]:
-            compare: Values = pc.greater if largest else pc.less
+            compare = greater if largest else less
             better: Values = pc.fill_null(compare(value, best), False)
             taken: Values = pc.or_(better, pc.is_null(best))
             best = pc.if_else(taken, value, best)

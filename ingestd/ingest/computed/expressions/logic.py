@@ -19,6 +19,14 @@ from ingestd.ingest.computed.expressions.cells import (
     strict,
     true_rows,
 )
+from ingestd.ingest.computed.expressions.comparisons import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    not_equal,
+)
 from ingestd.ingest.computed.expressions.function import (
     BOOLEAN,
     DOUBLE,
@@ -65,8 +73,8 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 def not_distinct(left: Values, right: Values) -> Values:
     """Return an array that is true where both values are equal, or both are NULL, else false."""
-    equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
-    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+    known: Values = pc.fill_null(equal(left, right), _FALSE)
+    return pc.or_(known, pc.and_(pc.is_null(left), pc.is_null(right)))
 
 
 def _distinct(left: Values, right: Values) -> Values:
@@ -125,9 +133,9 @@ def _among(items: Sequence[Argument]) -> Kernel:
         return pc.if_else(unknown, pa.scalar(None, pa.bool_()), result)
 
     def of_values(values: Values, *given: Values) -> Values:
-        result: Values = pc.equal(values, given[0])
+        result: Values = equal(values, given[0])
         for value in given[1:]:
-            result = pc.or_kleene(result, pc.equal(values, value))
+            result = pc.or_kleene(result, equal(values, value))
         return result
 
     constant = all(item.is_constant for item in items)
@@ -143,6 +151,8 @@ def _like(sign: str, *, ignore_case: bool) -> Function:
         pattern = constant_text(f"the pattern of {sign.upper()}", arguments[1])
         if len(arguments) > 2:
             pattern = _backslashed(pattern, constant_text("ESCAPE", arguments[2]))
+        elif (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+            raise ConfigError(f"the pattern of {sign.upper()} ends with its escape character")
 
         def like(texts: Values, *_: Values) -> Values:
             return pc.match_like(texts, pattern, ignore_case=ignore_case)
@@ -204,12 +214,12 @@ def _is(values: Values, expected: bool) -> Values:
 
 
 LOGIC_FUNCTIONS: Mapping[str, Function] = {
-    "=": _comparison("=", pc.equal),
-    "<>": _comparison("<>", pc.not_equal),
-    "<": _comparison("<", pc.less),
-    "<=": _comparison("<=", pc.less_equal),
-    ">": _comparison(">", pc.greater),
-    ">=": _comparison(">=", pc.greater_equal),
+    "=": _comparison("=", equal),
+    "<>": _comparison("<>", not_equal),
+    "<": _comparison("<", less),
+    "<=": _comparison("<=", less_equal),
+    ">": _comparison(">", greater),
+    ">=": _comparison(">=", greater_equal),
     "<=>": _comparison("<=>", not_distinct),
     "is distinct from": _comparison("is distinct from", _distinct),
     "and": _deciding("and", pc.and_kleene, by=False),

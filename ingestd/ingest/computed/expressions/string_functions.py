@@ -3,6 +3,7 @@
 As in SQL, positions start at 1, and negative positions count from the end.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -36,6 +37,8 @@ from ingestd.paimon.spec.data_types import (
 _MOST = 2**31 - 1
 _TEXTS: Values = pa.string()
 _MOST_GROWTH, _SHORT_BYTES = 16, 4096
+_ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+"""The element of a regular expression that matches one byte, which can be a part of a character."""
 
 
 def _plain(name: str, kernel: PlainKernel, gives: DataType, arrow_type: pa.DataType) -> Function:
@@ -163,6 +166,8 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
     require("regexp_replace", arguments, CHARACTER_ROOTS)
     pattern = constant_text("the second argument of regexp_replace", arguments[1])
     new = constant_text("the third argument of regexp_replace", arguments[2])
+    if _ONE_BYTE.search(pattern):
+        raise ConfigError("regexp_replace does not take \\C, which can match a part of a character")
 
     def replace(texts: Values, *_: Values) -> Values:
         _check_growth(texts, new, lambda chosen: pc.count_substring_regex(chosen, pattern))

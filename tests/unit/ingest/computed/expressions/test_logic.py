@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ingestd.errors import ConfigError
 from tests.support.sql_values import FAILED, Columns, values
 
 COLUMNS: Columns = {
@@ -49,3 +50,10 @@ COLUMNS: Columns = {
 )
 def test_values(sql: str, wanted: list[Any]) -> None:
     assert values(sql, COLUMNS) == wanted
+
+
+@pytest.mark.parametrize("pattern", ["\\", "a\\", "%\\\\\\"])
+def test_a_pattern_that_ends_with_its_escape_character_is_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="the pattern of LIKE ends with its escape character"):
+        values(f"s like '{pattern}'", COLUMNS)
+    assert values(f"s like '{pattern}\\'", COLUMNS) == [False, False, None]

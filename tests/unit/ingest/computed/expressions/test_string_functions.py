@@ -78,3 +78,13 @@ def test_replacements_that_would_fill_the_memory_fail_for_their_row(
 def test_other_replacements_of_mask_are_refused(sql: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         values(sql, COLUMNS)
+
+
+@pytest.mark.parametrize("pattern", [r"\C", r"^(\C)", r"a\\\C"])
+def test_no_pattern_cuts_a_character(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"does not take \\C"):
+        values(f"regexp_replace(s, '{pattern}', '')", COLUMNS)
+
+
+def test_an_escaped_backslash_before_a_capital_c_is_a_backslash() -> None:
+    assert values(r"regexp_replace('a\C', '\\C', '-')", {}) == ["a-"]
