@@ -24,7 +24,7 @@ from tests.support.pipelines import pipeline
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 
 LONG = "INGESTD_LONG" in os.environ
-EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "16000"))
+EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "9600"))
 KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "4"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 DRIVER, WORKER, MAINTENANCE = "driver", "ingestd-worker", "ingestd-maint"
@@ -46,7 +46,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
     dice = random.Random(SEED)
     ledger = Ledger(f"k{uuid.uuid4().hex[:8]}", EVENTS)
     piece = EVENTS // (KILLS + 1)
-    rows = max(100, piece // 20)
+    rows = max(100, piece // 12)
     config = pipeline(
         tmp_path,
         broker.bootstrap,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
+from tests.support.daemon import Daemon, ingestd, run_daemon
 from tests.support.daemon_progress import Watched
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
@@ -18,7 +18,8 @@ from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
-EVENTS = 12_000
+FIRST, SECOND, EVENTS = 12_000, 15_000, 18_000
+"""Events before a daemon is frozen, before it wakes up, and of the whole ledger."""
 FENCED = 6
 
 
@@ -55,43 +56,39 @@ def of(folder: Path, broker: DevBroker, ledger: Ledger) -> dict[str, Any]:
     return pipeline(folder, broker.bootstrap, ledger.pattern, batch_rows=500)
 
 
-def test_of_two_that_start_at_once_no_event_is_written_twice(
+def test_of_two_daemons_the_later_one_goes_on_and_no_event_is_written_twice(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
+    """Two are started at once; the survivor is frozen, replaced, and wakes up."""
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
-    ledger.produce(broker)
-    configs = {node: of(tmp_path, broker, ledger) for node in "ab"}
+    ledger.produce(broker, 0, FIRST)
     with (
-        run_daemon(configs["a"], tmp_path, name="a") as first,
-        run_daemon(configs["b"], tmp_path, name="b") as second,
+        run_daemon(of(tmp_path, broker, ledger), tmp_path, name="a") as first,
+        run_daemon(of(tmp_path, broker, ledger), tmp_path, name="b") as second,
     ):
         until([first, second], tmp_path, 10)
         ended = the_fenced_one_of(first, second)
         assert "another daemon has taken over" in ended.log.read_text(), ended.tail()
-        [survivor] = [daemon for daemon in (first, second) if daemon.process.poll() is None]
-        finish(survivor)
+        [survivor] = [daemon for daemon in (first, second) if daemon is not ended]
+        assert survivor.process.poll() is None
+        wakes_up_after_it_was_replaced(survivor, tmp_path, broker, ledger)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
-def test_one_that_wakes_up_after_it_was_replaced_changes_nothing(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
+def wakes_up_after_it_was_replaced(
+    paused: Daemon, folder: Path, broker: DevBroker, ledger: Ledger
 ) -> None:
-    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
-    ledger.produce(broker, 0, EVENTS // 2)
-    with run_daemon(of(tmp_path, broker, ledger), tmp_path, name="a") as paused:
-        until([paused], tmp_path, 2)
-        by_hand = ingestd("run", "-c", tmp_path / "a.yaml", "--until-latest")
-        assert by_hand.returncode == FENCED
-        assert f"process {paused.process.pid} on " in by_hand.stderr
-        assert paused.process.poll() is None
-        os.killpg(paused.process.pid, signal.SIGSTOP)
-        catch_up(of(tmp_path, broker, ledger), tmp_path)
-        ledger.produce(broker, EVENTS // 2)
-        successor = of(tmp_path, broker, ledger)
-        with run_daemon(successor, tmp_path, name="b") as running:
-            os.killpg(paused.process.pid, signal.SIGCONT)
-            before = snapshots(tmp_path)
-            until([paused, running], tmp_path, before + 4)
-            assert the_fenced_one_of(paused, running) is paused
-            finish(running)
-    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+    """A daemon is frozen at work; the one that replaced it is at work when it wakes up."""
+    ledger.produce(broker, FIRST, SECOND)
+    until([paused], folder, snapshots(folder) + 1)
+    by_hand = ingestd("run", "-c", folder / "a.yaml", "--until-latest")
+    assert by_hand.returncode == FENCED
+    assert f"process {paused.process.pid} on " in by_hand.stderr
+    assert paused.process.poll() is None
+    os.killpg(paused.process.pid, signal.SIGSTOP)
+    with run_daemon(of(folder, broker, ledger), folder, take_over=True, name="c") as running:
+        Watched(running, "shop", 2 * PARTITIONS).await_offsets(SECOND)
+        ledger.produce(broker, SECOND)
+        os.killpg(paused.process.pid, signal.SIGCONT)
+        assert the_fenced_one_of(paused, running) is paused
+        finish(running)

@@ -162,12 +162,13 @@ def run_daemon(
     folder: Path,
     *,
     until_latest: bool = False,
+    take_over: bool = False,
     name: str = "ingestd",
     environment: Mapping[str, str] | None = None,
 ) -> Daemon:
     """Write the configuration into ``folder`` and start the daemon on a free HTTP port.
 
-    ``environment`` is added to this process's own.
+    One that runs ``until_latest`` takes over, too. ``environment`` is added to this process's own.
     Its output goes to ``NAME.log`` in the same folder, one file for all runs of that name.
     """
     port = free_port()
@@ -176,7 +177,8 @@ def run_daemon(
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     log = folder / f"{name}.log"
-    flags = ["--until-latest", "--take-over"] if until_latest else []
+    flags = ["--until-latest"] if until_latest else []
+    flags += ["--take-over"] if until_latest or take_over else []
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*COMMAND, "run", "-c", str(file), *flags],
