@@ -33,10 +33,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 def put(table: FileStoreTable, rows: Rows, number: int) -> None:
-    """One snapshot, a second after the one before."""
+    """One snapshot, a second after the one before; every other one has a watermark."""
     state = load_state(table)
     messages = write(table, state, rows_table(table.schema, rows, state.max_sequence_number + 1))
-    committable = ManifestCommittable(number, tuple(messages))
+    watermark = None if number % 2 else 100 * number
+    committable = ManifestCommittable(number, tuple(messages), watermark=watermark)
     commit(table, "us", committable, state=state, now_ms=NOW_MS + number * 1000)
 
 
@@ -73,6 +74,17 @@ SAME: dict[str, dict[str, str]] = {
     "tag": {"scan.tag-name": "early"},
     "time": {"scan.timestamp-millis": str(NOW_MS + 3500)},
     "time of a snapshot": {"scan.timestamp-millis": str(NOW_MS + 2000)},
+    "time as text": {"scan.timestamp": "2023-11-14 22:13:23.500"},
+    "time as text by mode": {
+        "scan.mode": "from-timestamp",
+        "scan.timestamp": "2023-11-14 22:13:22",
+    },
+    "watermark": {"scan.watermark": "200"},
+    "watermark between": {"scan.watermark": "201"},
+    "watermark by mode": {"scan.mode": "from-snapshot", "scan.watermark": "1"},
+    "version of a snapshot": {"scan.version": "2"},
+    "version of a tag": {"scan.version": "early"},
+    "version of a watermark": {"scan.version": "watermark-201"},
     "time to come": {
         "scan.mode": "from-timestamp",
         "scan.timestamp-millis": str(NOW_MS + 10**12),
@@ -132,15 +144,31 @@ def test_what_came_between_is_what_java_says(
     assert sorted(map(str, found)) == sorted(map(str, added))
 
 
+def test_a_tag_precedes_the_snapshot_of_its_name(
+    oracle: Oracle, tmp_path: Path, capsys: Capture
+) -> None:
+    table = filled(tmp_path)
+    create_tag(table, "3", read_snapshot(table.io, table.paths, 1), now_ms=NOW_MS)
+    first = oracle.read(tmp_path, "db", "t", "--snapshot", 1)
+    alter(table, SetOption("scan.version", "3"))
+    assert ours(capsys, tmp_path) == oracle.read(tmp_path, "db", "t") == first
+
+
 REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "no such snapshot": ({"scan.snapshot-id": "9"}, "snapshots 1 to 6 exist"),
+    "watermark to come": ({"scan.watermark": "601"}, "no snapshot with a watermark of 601"),
+    "no time": ({"scan.timestamp": "yesterday"}, "'scan.timestamp' = 'yesterday' is no time"),
+    "two times": (
+        {"scan.timestamp": "2023-11-14 22:13:23", "scan.timestamp-millis": "5"}, "exactly one of"
+    ),
+    "no such version": ({"scan.version": "x"}, "no tag 'x'"),
     "no such tag": ({"scan.tag-name": "x"}, "no tag 'x'"),
     "before the first": ({"scan.timestamp-millis": "1"}, "no snapshot at or before that time"),
     "beyond the last": ({"incremental-between": "2,9"}, "'incremental-between' = '2,9'"),
     "two points": ({"scan.snapshot-id": "1", "scan.tag-name": "early"}, "scan.snapshot-id, scan."),
     "no point": ({"scan.mode": "from-snapshot"}, "'scan.mode' = 'from-snapshot'"),
     "another point": (
-        {"scan.mode": "from-timestamp", "scan.snapshot-id": "1"}, "one of scan.timestamp-millis"
+        {"scan.mode": "from-timestamp", "scan.snapshot-id": "1"}, "one of scan.timestamp, scan."
     ),
     "unknown mode": ({"scan.mode": "sometimes"}, "'scan.mode' = 'sometimes' is not supported"),
 }  # fmt: skip

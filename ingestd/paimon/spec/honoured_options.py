@@ -553,6 +553,15 @@ SCAN_TIMESTAMP = optional(
     "scan.timestamp-millis", parse_int, "Time as of which the table is read.",
     aliases=("log.scan.timestamp-millis",),
 )  # fmt: skip
+SCAN_TIME = optional(
+    "scan.timestamp", parse_text, "Time as of which the table is read, in the machine's time zone."
+)
+SCAN_WATERMARK = optional(
+    "scan.watermark", parse_int, "Watermark in milliseconds; the first snapshot with it is read."
+)
+SCAN_VERSION = optional(
+    "scan.version", parse_text, "Tag, snapshot id, or `watermark-` and a watermark, to read."
+)
 INCREMENTAL = optional(
     "incremental-between", parse_text, "Snapshots between which changes are read."
 )

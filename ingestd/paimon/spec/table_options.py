@@ -58,8 +58,8 @@ def _declared(
 UNREAD_SCANS: _Options = _refused(
     Access.CREATE,
     "not implemented: reads that do not choose a snapshot themselves are refused",
-    "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
-    "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
+    "scan.file-creation-time-millis", "scan.creation-time-millis",
+    "incremental-between-timestamp", "incremental-to-auto-tag",
 )  # fmt: skip
 """Options of reads that are not implemented."""
 _IGNORED: _Options = (

@@ -5,6 +5,7 @@ Writers and maintenance always use the newest snapshot.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
@@ -16,6 +17,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
     requested_snapshot,
+    snapshot_ids,
     snapshots_from_latest,
 )
 from ingestd.paimon.table.metadata.time_travel import (
@@ -29,17 +31,20 @@ SNAPSHOT_ID = honoured.SCAN_SNAPSHOT.name
 TAG_NAME = honoured.SCAN_TAG.name
 TIMESTAMP = honoured.SCAN_TIMESTAMP.name
 BETWEEN = honoured.INCREMENTAL.name
-_CHOICES = (
-    honoured.SCAN_SNAPSHOT, honoured.SCAN_TAG, honoured.SCAN_TIMESTAMP, honoured.INCREMENTAL
+_SNAPSHOTS = (
+    honoured.SCAN_SNAPSHOT, honoured.SCAN_TAG, honoured.SCAN_WATERMARK, honoured.SCAN_VERSION
 )  # fmt: skip
+_TIMES = (honoured.SCAN_TIMESTAMP, honoured.SCAN_TIME)
+_CHOICES = (*_SNAPSHOTS, *_TIMES, honoured.INCREMENTAL)
+_WATERMARK_VERSION = "watermark-"
 
 _MODES: Mapping[str, frozenset[str]] = {
     "latest-full": frozenset(),
     "full": frozenset(),
     "latest": frozenset(),
     "compacted-full": frozenset(),
-    "from-timestamp": frozenset({TIMESTAMP}),
-    "from-snapshot": frozenset({SNAPSHOT_ID, TAG_NAME}),
+    "from-timestamp": frozenset(option.name for option in _TIMES),
+    "from-snapshot": frozenset(option.name for option in _SNAPSHOTS),
     "from-snapshot-full": frozenset({SNAPSHOT_ID}),
     "incremental": frozenset({BETWEEN}),
 }
@@ -48,9 +53,8 @@ _MODES: Mapping[str, frozenset[str]] = {
 For a mode without options, no option of `_CHOICES` may be set.
 """
 _BY_OPTION = {
-    SNAPSHOT_ID: "from-snapshot",
-    TAG_NAME: "from-snapshot",
-    TIMESTAMP: "from-timestamp",
+    **{option.name: "from-snapshot" for option in _SNAPSHOTS},
+    **{option.name: "from-timestamp" for option in _TIMES},
     BETWEEN: "incremental",
 }
 
@@ -178,7 +182,47 @@ def _point(table: FileStoreTable) -> Snapshot:
         return requested_snapshot(table.io, table.paths, snapshot_id)
     if tag is not None:
         return tagged_snapshot(table, tag)
-    return snapshot_as_of(table, honoured.SCAN_TIMESTAMP.of(options) or 0)
+    watermark, version = honoured.SCAN_WATERMARK.of(options), honoured.SCAN_VERSION.of(options)
+    if watermark is not None:
+        return _reached(table, watermark)
+    if version is not None:
+        return _version(table, version)
+    millis = honoured.SCAN_TIMESTAMP.of(options)
+    return snapshot_as_of(table, _local_millis(options) if millis is None else millis)
+
+
+def _local_millis(options: Mapping[str, str]) -> int:
+    """Return the milliseconds of the epoch of the option `scan.timestamp`."""
+    text = honoured.SCAN_TIME.of(options) or ""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"option '{honoured.SCAN_TIME.name}' = '{text}' is no time; write it like "
+            "'2026-01-31 12:00:00'"
+        ) from error
+    return int(moment.timestamp() * 1000)
+
+
+def _reached(table: FileStoreTable, watermark: int) -> Snapshot:
+    """Return the first snapshot whose watermark is at least `watermark`."""
+    for snapshot_id in snapshot_ids(table.io, table.paths):
+        snapshot = read_snapshot(table.io, table.paths, snapshot_id)
+        if snapshot.watermark is not None and snapshot.watermark >= watermark:
+            return snapshot
+    raise ConfigError(f"table {table.name} has no snapshot with a watermark of {watermark} or more")
+
+
+def _version(table: FileStoreTable, version: str) -> Snapshot:
+    """Return the snapshot of the option `scan.version`; a tag precedes what else it may name."""
+    if version in tag_names(table.io, table.paths):
+        return tagged_snapshot(table, version)
+    watermark = version.removeprefix(_WATERMARK_VERSION)
+    if watermark != version and watermark.isascii() and watermark.isdigit():
+        return _reached(table, int(watermark))
+    if version.isascii() and version.isdigit():
+        return requested_snapshot(table.io, table.paths, int(version))
+    return tagged_snapshot(table, version)
 
 
 def _between(table: FileStoreTable) -> tuple[int, int]:

@@ -49,9 +49,6 @@ def test_what_came_between_two_snapshots(table: FileStoreTable) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"scan__version": "1"},
-        {"scan__watermark": "1"},
-        {"scan__timestamp": "2024-01-01 00:00:00"},
         {"scan__file_creation_time_millis": "1"},
         {"scan__creation_time_millis": "1"},
         {"incremental_between_timestamp": "1,2"},
@@ -79,11 +76,12 @@ def test_what_is_not_implemented_is_refused_by_name(
         ({"scan__mode": "incremental"}, "options none, but 'scan.mode' = 'incremental' requires"),
         (
             {"scan__mode": "from-timestamp", "scan__tag_name": "t"},
-            "'from-timestamp' requires exactly one of scan.timestamp-millis;",
+            "'from-timestamp' requires exactly one of scan.timestamp, scan.timestamp-millis;",
         ),
         (
             {"scan__snapshot_id": "1", "incremental_between": "1,2"},
-            "'from-snapshot' requires exactly one of scan.snapshot-id, scan.tag-name;",
+            "'from-snapshot' requires exactly one of scan.snapshot-id, scan.tag-name, "
+            "scan.version, scan.watermark;",
         ),
     ],
 )
