@@ -128,7 +128,7 @@ def _batches(
             begin = time.process_time()
             assigner = DynamicBucketAssigner(table, mine[0].partition, mine.values(), 0, 1)
             assigner.assign(asked)
-            grown = assigner.prepare_commit(table.io)
+            grown = assigner.prepare_commit()
             best = min(best, (time.process_time() - begin) * _MILLIS)
             mine |= {entry.bucket: entry for entry in grown}
         batch[rows], lookup[rows] = best, best_lookup

@@ -34,7 +34,7 @@ TREE = FOLDER / "tree"
 CALLS = FOLDER / "calls.jsonl"
 TABLE = "paimon/table/"
 AREAS = {
-    "commit": (f"{TABLE}commit", f"{TABLE}write", f"{TABLE}metadata/snapshot_commit.py"),
+    "commit": (f"{TABLE}commit", f"{TABLE}write", f"{TABLE}metadata/catalog_commit.py"),
     "recovery": ("ingest/recovery", "ingest/tables"),
     "merge": ("paimon/merge",),
     "decode": ("cdc",),

@@ -88,4 +88,4 @@ def test_whole_batches_get_the_buckets_of_hashes_one_by_one(
         assigner = DynamicBucketAssigner(table, EMPTY_ROW, tuple(index.values()), number, assigners)
         found = assigner.assign(np.array(batch, np.int32)).tolist()
         assert found == [model.assign(hashed) for hashed in batch]
-        index |= {entry.bucket: entry for entry in assigner.prepare_commit(table.io)}
+        index |= {entry.bucket: entry for entry in assigner.prepare_commit()}

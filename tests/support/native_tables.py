@@ -137,7 +137,7 @@ def _assign(
     types = [table.schema.field(name).type for name in names]
     hashes = hash_columns([rows.column(name) for name in names], types)
     assigner = DynamicBucketAssigner(table, partition, state.index_entries.values(), 0, 1)
-    return assigner.assign(hashes), assigner.prepare_commit(table.io)
+    return assigner.assign(hashes), assigner.prepare_commit()
 
 
 def split_by(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[object, ...], pa.Table]]:

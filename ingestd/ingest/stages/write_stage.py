@@ -137,7 +137,7 @@ class _TableWriter:
             if rows.num_rows:
                 messages.extend(self._write_rows(rows))
         for assigner in self._assigners.values():
-            for entry in assigner.prepare_commit(self._table.io):
+            for entry in assigner.prepare_commit():
                 message = CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
                 messages.append(message)
         for message in messages:

@@ -35,8 +35,8 @@ from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
 _OPTIONS = frozenset({"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER})

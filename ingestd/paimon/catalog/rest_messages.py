@@ -31,7 +31,7 @@ from ingestd.paimon.spec.schema_change import (
 )
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema
-from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
+from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 
 _Document = dict[str, Any]
 _SERVER_OPTIONS = frozenset({"path"})

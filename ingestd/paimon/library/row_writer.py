@@ -83,7 +83,7 @@ class RowWriter:
         Tables without dynamic buckets have no index files here.
         """
         for assigner in self._assigners.values():
-            for entry in assigner.prepare_commit(self._table.io):
+            for entry in assigner.prepare_commit():
                 yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
 
     def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: Sequence[bytes]) -> _Numbers:

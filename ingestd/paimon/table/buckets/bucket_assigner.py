@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.bucket import (
     fixed_buckets,
     hash_columns,
@@ -23,8 +22,7 @@ from ingestd.paimon.spec.bucket import (
     takes_bucket_keys,
 )
 from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
-from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
-from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.row_selection import Indices
 from ingestd.paimon.table.buckets.hash_index import (
     HASH_CACHE,
@@ -32,9 +30,10 @@ from ingestd.paimon.table.buckets.hash_index import (
     Hashes,
     PartitionIndex,
     with_gained,
+    write_hash_index,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
+from ingestd.paimon.table.metadata.index_paths import index_path
 
 MAX_BUCKETS = 32767
 """Maximum number of dynamic buckets of a partition if the table does not set one."""
@@ -187,7 +186,7 @@ class DynamicBucketAssigner:
             buckets[new] = self._assign_new(distinct[new])
         return buckets[positions]
 
-    def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
+    def prepare_commit(self) -> tuple[IndexManifestEntry, ...]:
         """Write a new index file for each bucket with new hashes; return the index entries.
 
         The entries must be committed in the same snapshot as the rows with the new hashes.
@@ -197,7 +196,7 @@ class DynamicBucketAssigner:
         entries = []
         for bucket, gained in sorted(self._gained.items()):
             hashes = with_gained(buckets.get(bucket, _NO_HASHES), gained)
-            entry, buckets[bucket] = self._write(io, new_name(), bucket, hashes)
+            entry, buckets[bucket] = self._write(new_name(), bucket, hashes)
             entries.append(entry)
         self._index = PartitionIndex(buckets)
         self._gained = {}
@@ -216,20 +215,14 @@ class DynamicBucketAssigner:
             self._gained.setdefault(bucket, []).append(hashes[assigned == bucket])
         return assigned
 
-    def _write(
-        self, io: FileIO, name: str, bucket: int, hashes: Hashes
-    ) -> tuple[IndexManifestEntry, Hashes]:
-        path = new_index_path(self._table, self._partition, bucket, name)
-        data = encode_hash_index(hashes)
-        io.write_new(path, data)
+    def _write(self, name: str, bucket: int, hashes: Hashes) -> tuple[IndexManifestEntry, Hashes]:
+        entry = write_hash_index(self._table, self._partition, bucket, name, hashes)
         reach(CrashPoint.INDEX_WRITTEN)
+        path = index_path(self._table, entry)
         # The next batch reads this file; the replaced file would only use cache space.
         HASH_CACHE.discard(self._files.get(bucket, ""))
         kept = HASH_CACHE.put(path, hashes)
         self._files[bucket] = path
-        entry = IndexManifestEntry(
-            FileKind.ADD, self._partition, bucket, HASH_INDEX, name, len(data), len(hashes)
-        )
         return entry, kept
 
 

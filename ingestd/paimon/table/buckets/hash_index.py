@@ -23,9 +23,15 @@ from ingestd.errors import FormatError
 from ingestd.log import redact
 from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.extension import native_columns
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
+from ingestd.paimon.spec.index_manifest import (
+    HASH_INDEX,
+    IndexManifestEntry,
+    decode_hash_index,
+    encode_hash_index,
+)
+from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.index_paths import index_path
+from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
 
 UNKNOWN_BUCKET = -1
 HASH_CACHE_BYTES = 64 << 20
@@ -207,6 +213,20 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     if not is_sorted(hashes):  # other writers need not sort them
         hashes.sort()
     return HASH_CACHE.put(path, hashes)
+
+
+def write_hash_index(
+    table: FileStoreTable, partition: bytes, bucket: int, name: str, hashes: Hashes
+) -> IndexManifestEntry:
+    """Write a new index file with all hashes of a bucket; return its index entry.
+
+    Raises StorageError.
+    """
+    data = encode_hash_index(hashes)
+    table.io.write_new(new_index_path(table, partition, bucket, name), data)
+    return IndexManifestEntry(
+        FileKind.ADD, partition, bucket, HASH_INDEX, name, len(data), len(hashes)
+    )
 
 
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:

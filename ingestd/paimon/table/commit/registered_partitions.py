@@ -8,9 +8,9 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.commit.snapshot_changes import SnapshotChange
+from ingestd.paimon.table.metadata.catalog_commit import partition_spec
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_commit import partition_spec
 
 _LOG = logging.getLogger(__name__)
 

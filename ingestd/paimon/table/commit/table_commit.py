@@ -58,9 +58,9 @@ from ingestd.paimon.table.commit.snapshot_changes import (
     index_after,
     plan_changes,
 )
+from ingestd.paimon.table.metadata.catalog_commit import partition_changes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
-from ingestd.paimon.table.metadata.snapshot_commit import partition_changes
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, write_hints
 from ingestd.paimon.table.metadata.table_state import (
     TableState,

@@ -17,8 +17,8 @@ from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.catalog_commit import SnapshotCommit
 from ingestd.paimon.table.metadata.schema_manager import read_schema
-from ingestd.paimon.table.metadata.snapshot_commit import SnapshotCommit
 
 
 class TableLock(Protocol):

@@ -19,18 +19,23 @@ import numpy as np
 from ingestd.errors import CommitConflictError, ConfigError, FormatError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, carried_properties
-from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
+from ingestd.paimon.table.buckets.hash_index import (
+    Hashes,
+    is_among,
+    load_hashes,
+    write_hash_index,
+)
 from ingestd.paimon.table.metadata.file_store_scan import (
     PartitionFilter,
     live_entries,
     snapshot_manifests,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import (
     TableState,
@@ -251,7 +256,14 @@ def _commit(
     written: list[IndexManifestEntry] = []
     try:
         for number, wrong_index in enumerate(wrong):
-            written.append(_write(table, wrong_index, f"index-{stem}-{number}"))
+            entry = write_hash_index(
+                table,
+                wrong_index.partition,
+                wrong_index.bucket,
+                f"index-{stem}-{number}",
+                wrong_index.hashes,
+            )
+            written.append(entry)
     except BaseException:
         _delete(table, written)
         raise
@@ -271,11 +283,3 @@ def _commit(
 def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:
     for entry in entries:
         table.io.delete_quietly(index_path(table, entry))
-
-
-def _write(table: FileStoreTable, wrong: WrongIndex, name: str) -> IndexManifestEntry:
-    data = encode_hash_index(wrong.hashes)
-    table.io.write_new(new_index_path(table, wrong.partition, wrong.bucket, name), data)
-    return IndexManifestEntry(
-        FileKind.ADD, wrong.partition, wrong.bucket, HASH_INDEX, name, len(data), len(wrong.hashes)
-    )

@@ -30,7 +30,7 @@ from ingestd.paimon.spec.schema_change import (
     UpdateComment,
 )
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
-from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
+from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 
 SCHEMA = new_schema(
     [("id", parse_type("INT")), ("r", parse_type({"type": "ROW", "fields": [

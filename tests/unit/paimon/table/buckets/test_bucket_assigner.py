@@ -63,13 +63,13 @@ def test_known_hashes_stay_and_change_no_index() -> None:
     entries = _first(table, 1, 2, 3)
     later = _assigner(table, entries)
     assert later.assign(_hashes(3, 1, 2, 3)).tolist() == [1, 0, 0, 1]
-    assert later.prepare_commit(table.io) == ()
+    assert later.prepare_commit() == ()
 
 
 def _first(table: FileStoreTable, *hashes: int) -> tuple[IndexManifestEntry, ...]:
     assigner = _assigner(table)
     assigner.assign(_hashes(*hashes))
-    return assigner.prepare_commit(table.io)
+    return assigner.prepare_commit()
 
 
 def test_only_buckets_that_gained_hashes_get_a_new_and_whole_index() -> None:
@@ -78,7 +78,7 @@ def test_only_buckets_that_gained_hashes_get_a_new_and_whole_index() -> None:
     assert _contents(table, entries) == {0: {1, 2}, 1: {3}}
     later = _assigner(table, entries)
     assert later.assign(_hashes(9, 1)).tolist() == [1, 0]
-    gained = later.prepare_commit(table.io)
+    gained = later.prepare_commit()
     assert _contents(table, gained) == {1: {3, 9}}
     (entry,) = gained
     assert (entry.index_type, entry.row_count, entry.file_size) == ("HASH", 2, 8)
@@ -101,7 +101,7 @@ def test_a_hash_in_a_bucket_of_another_assigner_stays_there() -> None:
     entries = _first(table, 7)
     other = _assigner(table, entries, 1, 2)
     assert other.assign(_hashes(7, 8)).tolist() == [0, 1]
-    assert _contents(table, other.prepare_commit(table.io)) == {1: {8}}
+    assert _contents(table, other.prepare_commit()) == {1: {8}}
 
 
 def test_rows_of_buckets_of_other_assigners_do_not_count() -> None:
@@ -118,7 +118,7 @@ def test_at_the_limit_full_buckets_take_more() -> None:
     assert found[:2].tolist() == [0, 1]
     assert set(found.tolist()) == {0, 1}
     assert assigner.assign(_hashes(*range(100))).tolist() == found.tolist()
-    contents = _contents(table, assigner.prepare_commit(table.io))
+    contents = _contents(table, assigner.prepare_commit())
     assert contents[0] | contents[1] == set(range(100))
     assert not contents[0] & contents[1]
 
@@ -136,10 +136,10 @@ def test_index_files_of_other_partitions_are_left_out() -> None:
     one, two = (serialize_row([parse_type("INT")], [n]) for n in (1, 2))
     first = DynamicBucketAssigner(table, one, (), 0, 1)
     first.assign(_hashes(5))
-    entries = first.prepare_commit(table.io)
+    entries = first.prepare_commit()
     second = DynamicBucketAssigner(table, two, entries, 0, 1)
     second.assign(_hashes(6))
-    (entry,) = second.prepare_commit(table.io)
+    (entry,) = second.prepare_commit()
     assert (entry.partition, entry.row_count) == (two, 1)
 
 
@@ -148,7 +148,7 @@ def test_a_new_index_takes_the_place_of_the_old_one_in_the_cache() -> None:
     (old,) = _first(table, 1)
     later = _assigner(table, (old,))
     later.assign(_hashes(2))
-    (new,) = later.prepare_commit(table.io)
+    (new,) = later.prepare_commit()
     paths = [table.paths.index(entry.file_name) for entry in (old, new)]
     assert [HASH_CACHE.get(path) is not None for path in paths] == [False, True]
 
@@ -157,16 +157,16 @@ def test_an_assigner_goes_on_after_a_commit() -> None:
     table = _table(target_row_num=2)
     assigner = _assigner(table)
     assigner.assign(_hashes(1))
-    assigner.prepare_commit(table.io)
+    assigner.prepare_commit()
     assert assigner.assign(_hashes(1, 2)).tolist() == [0, 0]
-    assert _contents(table, assigner.prepare_commit(table.io)) == {0: {1, 2}}
+    assert _contents(table, assigner.prepare_commit()) == {0: {1, 2}}
 
 
 def test_no_rows_need_no_bucket() -> None:
     table = _table()
     assigner = _assigner(table)
     assert assigner.assign(_hashes()).tolist() == []
-    assert assigner.prepare_commit(table.io) == ()
+    assert assigner.prepare_commit() == ()
 
 
 def test_fixed_buckets_are_those_of_java_for_int_keys() -> None:

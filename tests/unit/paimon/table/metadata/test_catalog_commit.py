@@ -9,8 +9,8 @@ import pytest
 from ingestd.errors import CommitUnknownError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
+from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from tests.support.native_tables import native_table, put
 from tests.support.stored_rows import stored_rows
