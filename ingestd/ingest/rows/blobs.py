@@ -127,7 +127,8 @@ class Report:
     @property
     def runs_again(self) -> bool:
         """Whether the driver must handle findings, such as new columns, and run the batch again."""
-        return bool(self.discoveries or self.truncates or self.unreadable)
+        handled = self.truncates or self.unreadable
+        return bool(handled) or not all(discovery.is_idle for discovery in self.discoveries)
 
 
 def as_bytes(blob: Blob) -> bytes:

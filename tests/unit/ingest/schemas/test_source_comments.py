@@ -167,3 +167,10 @@ def test_comments_without_rows_create_no_table() -> None:
     rig = Rig()
     send(rig, documented("orders"))
     assert ORDERS not in rig.tables
+
+
+def test_the_rows_of_a_batch_with_new_comments_are_written() -> None:
+    rig = Rig()
+    send(rig, documented("orders", n="amount"), row(1, n=1))
+    send(rig, documented("all orders", n="sum"), row(2, n=1))
+    assert [row["id"] for row in rig.rows("orders")] == [1, 2]
