@@ -129,7 +129,7 @@ class Bounds:
 
 
 class StalledError(SourceSilentError):
-    """No record arrived in time; `left` are the parts of the ranges that are still to be read."""
+    """No record arrived in time; `left` are the unread parts of the ranges read together."""
 
     def __init__(self, message: str, left: Sequence[OffsetRange] = ()) -> None:
         super().__init__(message)

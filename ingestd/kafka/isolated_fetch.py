@@ -1,8 +1,8 @@
 """Fetch offset ranges, some of which cannot be read although their brokers respond.
 
 A record that the client rejects, or that it never finishes decompressing, blocks everything that is
-fetched with it. When no more records arrive, the remaining ranges are read in halves, each by its
-own client, until the blocking ranges are identified.
+fetched with it. When no more records arrive, the remaining ranges are read in halves, with another
+client after each failure, until the blocking ranges are identified.
 """
 
 import logging
@@ -85,7 +85,7 @@ def _fetch_apart(
 def is_reachable(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
     """Return whether the leaders of the ranges' partitions respond to a request for end offsets.
 
-    Raises ConfigError for invalid properties.
+    Raises ConfigError for invalid properties, and SourceError if no token could be fetched.
     """
     by_topic: dict[str, list[int]] = {}
     for range_ in ranges:

@@ -132,7 +132,7 @@ class NativeFetcher:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, by topic partition.
+        """Return at most `count` records that arrive within `seconds`, in runs of one partition.
 
         With one assigned topic partition, keys and values refer to the client's memory, which holds
         the fetched messages while they are used. With several, many fetched messages may be past

@@ -187,7 +187,7 @@ class OffsetClient:
             self._groups[group].commit(committed)
 
     def close(self) -> None:
-        """Close the connections; no request is possible afterwards."""
+        """Close the connections; the client must not be used afterwards."""
         while self._groups:
             self._groups.popitem()[1].close()
         self._admin.close()

@@ -45,7 +45,7 @@ class Planner:
     covers: if a log lost part of them, `next_batch` raises LogChangedError even while earlier
     records are read again. New topics and partitions join the next batch and are read from the
     beginning; topics that a source no longer selects are dropped. The first batch fixes where a
-    bounded source ends, so later topics of this source are not read.
+    bounded source ends, so later topics and partitions are not read.
     """
 
     def __init__(

@@ -17,9 +17,7 @@ from ingestd.kafka.tokens import with_token_function
 from ingestd.wording import counted
 
 _FLUSHES = 130
-"""Number of waits of one second: in total longer than `delivery.timeout.ms`, after which every
-message is either delivered or failed.
-"""
+"""Number of waits of one second for the acknowledgements of all messages."""
 _ANY_PARTITION = -1
 
 

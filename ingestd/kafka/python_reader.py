@@ -67,7 +67,7 @@ class PythonReader:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, by topic partition."""
+        """Return at most `count` records that arrive within `seconds`, in runs of one partition."""
         try:
             messages = self._consumer.consume(count, seconds)
         except KafkaException as error:

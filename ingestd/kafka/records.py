@@ -42,8 +42,9 @@ class LogEvent(NamedTuple):
 class Records:
     """Records of one topic partition with ascending offsets, as parallel columns.
 
-    `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together; `headers` is
-    None if they were not requested; `timestamp_types` are requested with them. `events` are the
+    `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together. `headers`
+    and `timestamp_types` (as `Message.timestamp` returns them) are None if headers were not
+    requested. `events` are the
     errors and ends of partitions that the client returned besides records.
     """
 
@@ -88,7 +89,7 @@ class Reader(Protocol):
         """Stop reading until the next `assign`."""
 
     def read(self, count: int, seconds: float) -> Sequence[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, by topic partition."""
+        """Return at most `count` records that arrive within `seconds`, in runs of one partition."""
 
     def problems(self) -> list[Problem]:
         """Return the errors since the last call that belong to no single topic partition."""

@@ -1,8 +1,8 @@
 """Read ranges in a separate process with a memory limit.
 
 `python -m ingestd.kafka.try_range` reads a JSON document from standard input and prints its
-progress as lines of JSON. Its exit code is 0 if all ranges could be read, or if a topic partition
-has changed so that only a restart can handle it.
+progress as lines of JSON. Its exit code is 0 if all that was requested could be read, or if a topic
+partition has changed so that only a restart can handle it.
 """
 
 import json

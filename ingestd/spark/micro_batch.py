@@ -198,10 +198,10 @@ class MicroBatch:
         return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
     def _run_attempts(self, batch: Batch) -> AttemptResult:
-        """Run the stages until an attempt makes no discoveries, and return its result.
+        """Run the stages until an attempt needs no further one, and return its result.
 
         No attempt follows one that found an unreadable range. Raises SchemaConflictError if the
-        last allowed attempt still makes discoveries.
+        last allowed attempt needs a further one.
         """
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:

@@ -114,7 +114,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802  (Spark's name)
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return the offsets of the batch after `start`, or `start` itself without new records.
+        """Return the offsets of the batch after `start`, or `start` if there is none.
 
         Unless `limit` is `ReadAllAvailable`, the limits of the sources apply.
         """

@@ -1,9 +1,9 @@
 """Schedule compactions and expiries of tables, without I/O; the caller must hold a lock.
 
 Tables that exceed their stop trigger come first, then the tables that have waited longest. If no
-other job is due, tables that have not been examined since the start are compacted, to do work that
-an earlier run has left. Expiry waits for compactions, but no longer than its interval. Compactions
-wait while the stream has a backlog, unless they are urgent.
+other compaction is due, tables that have not been examined since the start are compacted, to do
+work that an earlier run has left. Expiry waits for compactions, but no longer than its interval.
+Compactions wait while the stream has a backlog, unless they are urgent.
 """
 
 import logging

@@ -463,7 +463,7 @@ def _refused_columns(
     policy: EvolutionPolicy,
     retracts: Mask,
 ) -> Iterator[Failure]:
-    """Yield, for each refused column that is not ignored, a failure of the rows with a value."""
+    """Yield a failure of the rows with a value for each new column that is refused, not ignored."""
     for name, why in refused.items():
         if name in schema.field_names or policy.on_refused == "ignore":
             continue

@@ -203,7 +203,7 @@ def _by_offset(
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate without a position, or why it cannot apply it.
 
-    The table can apply it if all its rows are from one source table and one topic partition.
+    The table can apply it if all its rows are from one source table in a topic of one partition.
     """
     shared = _shared(context, result, truncate)
     if shared is not None:

@@ -93,9 +93,10 @@ def decode_claims(data: bytes, where: str) -> Claims | None:
 
 
 def read_claims(io: FileIO, warehouse: str, pipeline: str) -> Claims | None:
-    """Return the claims of a pipeline, or None if the file does not exist or is damaged.
+    """Return the claims of a pipeline, or None if the file does not exist or cannot be used.
 
-    Logs a warning if the file is damaged. Raises StorageError if the warehouse does not respond.
+    Logs a warning if the file is damaged or of another version. Raises StorageError if the
+    warehouse does not respond.
     """
     path = claims_path(warehouse, pipeline)
     try:

@@ -42,7 +42,7 @@ def archive_folder() -> Path | None:
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """Return the path of the archive for a `java` program and jars, which need not exist.
+    """Return the path of the archive for a `java` program and jars, whether it exists or not.
 
     Returns None in the same cases as `archive_folder`.
     """

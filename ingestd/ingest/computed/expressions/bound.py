@@ -62,7 +62,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **JSON_FUNCTIONS,
 }
 NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.isidentifier()))
-"""The names of functions that are called with parentheses."""
+"""The names of functions and of operators that are words, such as `and`."""
 _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
 

@@ -263,9 +263,9 @@ def exact_type(argument: Argument) -> DataType:
 def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
     """Return a type that holds the values of all arguments, or None if all are untyped NULLs.
 
-    Numbers are compatible with numbers, strings with strings, and dates and times with each other
-    and with constant strings. Raises ConfigError, which names the function `what`, if types are
-    incompatible.
+    Numbers are compatible with numbers, strings with strings, DATE with TIMESTAMP, and types of
+    dates and times with constant strings. Raises ConfigError, which names the function `what`, if
+    types are incompatible.
     """
     result: DataType | None = None
     for argument in _texts_last(arguments):
