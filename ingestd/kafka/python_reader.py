@@ -27,7 +27,7 @@ _METADATA_SECONDS = 2.0
 
 # The client's type hints include messages that were not read from a broker.
 _offset_of = cast("Callable[[Message], int]", Message.offset)
-_headers_of = cast("Callable[[Message], list[Header] | None]", Message.headers)
+_parsed_headers = cast("Callable[[Message], list[Header] | None]", Message.headers)
 _second = itemgetter(1)
 
 
@@ -95,7 +95,7 @@ class PythonReader:
             sizes=value_sizes + _numbers([0 if key is None else len(key) for key in keys]),
             keys=keys,
             values=list(map(Message.value, messages)),
-            headers=list(map(_headers_of, messages)) if self._headers else None,
+            headers=list(map(_headers, messages)) if self._headers else None,
             events=events,
             timestamp_types=[kind for kind, _ in stamps] if self._headers else None,
         )
@@ -111,6 +111,23 @@ class PythonReader:
 
     def _note(self, error: KafkaError) -> None:
         self._problems.append(_problem(error))
+
+
+def _headers(message: Message) -> list[Header] | None:
+    """Return the headers of a record; None if the name of one of them is not UTF-8.
+
+    For such a name the client raises SystemError, and must not be called again for the record.
+    """
+    try:
+        return _parsed_headers(message)
+    except SystemError:
+        where = {
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "record_offset": message.offset(),
+        }
+        _LOG.warning("headers_unreadable", extra={"ctx": where})
+        return None
 
 
 def _partition_of(message: Message) -> TopicAndPartition:

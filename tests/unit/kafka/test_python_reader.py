@@ -1,10 +1,14 @@
-"""What the reader by the Python client says when its client refuses."""
+"""The reader by the Python client: refusals of its client, and records with unusual headers."""
 
+import logging
+import socket
+import struct
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ingestd.errors import SourceError
 from ingestd.kafka import python_reader
@@ -37,3 +41,63 @@ def test_what_the_client_refuses_is_an_error_of_the_source(
     monkeypatch.setattr(python_reader, "Consumer", Refusing)
     with pytest.raises(SourceError, match="no"):
         ask(PythonReader({}, headers=False))
+
+
+def varint(number: int) -> bytes:
+    """A number as in records: zigzag, seven bits in a byte."""
+    number, encoded = (number << 1) ^ (number >> 63), b""
+    while number > 127:
+        number, encoded = number >> 7, encoded + bytes([number & 127 | 128])
+    return encoded + bytes([number])
+
+
+def sized(data: bytes) -> bytes:
+    return varint(len(data)) + data
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def record_batch(*header_names: bytes) -> bytes:
+    """A record batch with one record for each name of a header."""
+    records = b""
+    for index, name in enumerate(header_names):
+        fields = b"\0" + varint(0) + varint(index) + varint(-1) + sized(b"v%d" % index)
+        records += sized(fields + varint(1) + sized(name) + sized(b"x"))
+    count, now = len(header_names), int(time.time() * 1000)
+    tail = struct.pack(">hiqqqhii", 0, count - 1, now, now, -1, -1, -1, count) + records
+    return struct.pack(">qiibI", 0, len(tail) + 9, -1, 2, crc32c(tail)) + tail
+
+
+def produce(address: tuple[str, int], topic: bytes, batch: bytes) -> None:
+    """Produce a batch to partition 0 as it is, by a request of the protocol."""
+    text = struct.pack(">h", len(topic)) + topic
+    request = struct.pack(">hhih", 0, 7, 1, -1) + struct.pack(">hhi", -1, 1, 5000)
+    request += struct.pack(">i", 1) + text + struct.pack(">iii", 1, 0, len(batch)) + batch
+    with socket.create_connection(address, 10) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        assert connection.recv(1000)
+
+
+def test_a_header_name_that_is_not_utf_8_stops_no_reader(caplog: pytest.LogCaptureFixture) -> None:
+    broker = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1})
+    metadata = broker.list_topics("t", 10)
+    address = next(iter(metadata.brokers.values()))
+    produce((address.host, address.port), b"t", record_batch(b"a", b"\xff", b"\xc3\xa9"))
+    properties = {"bootstrap.servers": f"{address.host}:{address.port}", "group.id": "g"}
+    reader = PythonReader(properties, headers=True)
+    try:
+        reader.assign({("t", 0): 0})
+        with caplog.at_level(logging.WARNING):
+            ((_, records),) = reader.read(3, 20.0)
+    finally:
+        reader.close()
+    assert records.values == [b"v0", b"v1", b"v2"]
+    assert records.headers == [[("a", b"x")], None, [("é", b"x")]]
+    assert [line.message for line in caplog.records] == ["headers_unreadable"]
