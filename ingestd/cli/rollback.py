@@ -110,8 +110,8 @@ def _check(table: str, plan: Rollback, *, force: bool, delete_tags: bool) -> Non
     if plan.tags and not delete_tags:
         raise ConfigError(
             f"table {table}: {', '.join(plan.tags)}: tags of snapshots after {plan.target.id}, "
-            "which would be deleted; keep the rows of one with `ingestd branch create WAREHOUSE "
-            f"{table} BRANCH --tag {plan.tags[0]}`, or add --delete-tags"
+            "which would be deleted; add --delete-tags, if need be after `ingestd branch create "
+            f"WAREHOUSE {table} BRANCH --tag {plan.tags[0]}`, which keeps the rows of one"
         )
 
 

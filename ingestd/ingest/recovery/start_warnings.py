@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from ingestd.errors import SourceError
+from ingestd.errors import SchemaConflictError, SourceError
 from ingestd.ingest.schemas.new_tables import is_for_keyed_tables
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
@@ -20,13 +20,14 @@ from ingestd.kafka.offset_ranges import TopicOffsets
 from ingestd.kafka.offsets import TopicPartitions
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.option_types import ChangeRule, Support, TableOption
+from ingestd.paimon.spec.option_types import Support, TableOption
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.schema_apply import check_option_change
 from ingestd.paimon.spec.table_options import find_option
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.wording import counted
 
 _AGAIN = "move the table away and let it be created again"
-_RESCALE = "`ingestd rescale` changes the number of buckets of a table with fixed buckets"
 _ALTER = "change the option of the table (ALTER TABLE in Spark or Flink)"
 
 
@@ -85,7 +86,7 @@ def _options(schema: TableSchema, declared: Mapping[str, str]) -> Iterator[Decla
         if given is None and option.parse(name, value) == option.default:
             continue
         yield DeclaredDifference(
-            f"options.{name}", value, given or _default(option), _way_out(option)
+            f"options.{name}", value, given or _default(option), _way_out(schema, name, value)
         )
 
 
@@ -94,10 +95,17 @@ def _default(option: TableOption[object]) -> str:
     return "no value" if missing else f"the default {option.default}"
 
 
-def _way_out(option: TableOption[object]) -> str:
-    if option.name == honoured.BUCKET.name:
-        return _RESCALE
-    return _AGAIN if option.change is ChangeRule.NEVER else _ALTER
+def _way_out(schema: TableSchema, name: str, value: str) -> str:
+    if name == honoured.BUCKET.name:
+        number = honoured.BUCKET.parse(name, value)
+        if number > 0 and bucket_mode(schema) is BucketMode.HASH_FIXED:
+            return f"run `ingestd rescale WAREHOUSE TABLE --buckets {number}`"
+        return _AGAIN
+    try:
+        check_option_change(schema.options, name, value)
+    except SchemaConflictError:
+        return _AGAIN
+    return _ALTER
 
 
 def _names(columns: Sequence[str]) -> str:

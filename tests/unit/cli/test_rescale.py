@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.paimon.spec.schema_change import SetOption
 from tests.support.command_line import run_command
-from tests.support.native_tables import native_table, open_native, put
+from tests.support.native_tables import alter, native_table, open_native, put
 
 Capture = pytest.CaptureFixture[str]
 
@@ -57,3 +58,24 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(lake: Path, capsys
     done = run_command(capsys, "rescale", lake / "dynamic", "db.t", "--buckets", 2, "--yes")
     assert done.code == 2
     assert "'bucket' = '-1'" in done.err
+
+
+def test_rows_that_wait_get_a_bucket_in_the_way_that_the_refusal_names(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    table = native_table(tmp_path, [("id", "INT")], keys=["id"], options={"bucket": "-2"})
+    put(table, [{"id": 1}, {"id": 2}])
+    rescale = ["rescale", tmp_path, "db.t", "--buckets", 4, "--yes"]
+    waiting = run_command(capsys, *rescale)
+    assert f"give them one first with `ingestd compact {tmp_path} db.t`" in waiting.err
+    alter(open_native(tmp_path), SetOption("bucket", "4"))
+    refused = run_command(capsys, *rescale)
+    assert refused.code == 2
+    assert "set it back to -2 and run `ingestd compact" in refused.err
+    alter(open_native(tmp_path), SetOption("bucket", "-2"))
+    assert run_command(capsys, "compact", tmp_path, "db.t").code == 0
+    alter(open_native(tmp_path), SetOption("bucket", "4"))
+    assert run_command(capsys, *rescale).code == 0
+    assert run_command(capsys, "verify", tmp_path, "db.t").code == 0
+    rows = run_command(capsys, "read", tmp_path, "db.t").out
+    assert sorted(json.loads(line)["id"] for line in rows.splitlines()) == [1, 2]

@@ -88,3 +88,17 @@ def test_one_target_has_to_be_named(warehouse: Path, capsys: Capture) -> None:
         assert done.code == 2
         assert "specify the target" in done.err
     assert run_command(capsys, "rollback", warehouse, "db.t", "--snapshot", 9).code == 2
+
+
+def test_the_rows_of_a_later_tag_are_kept_as_the_refusal_says(
+    warehouse: Path, capsys: Capture
+) -> None:
+    back = ["rollback", warehouse, "db.t", "--snapshot", 1, "--force", "--yes"]
+    refused = run_command(capsys, *back)
+    assert refused.code == 2
+    assert "add --delete-tags, if need be after `ingestd branch create WAREHOUSE" in refused.err
+    branch = ["branch", "create", warehouse, "db.t", "kept", "--tag", "a"]
+    assert run_command(capsys, *branch).code == 0
+    assert run_command(capsys, *back, "--delete-tags").code == 0
+    rows = run_command(capsys, "read", warehouse, "db.t$branch_kept")
+    assert json.loads(rows.out) == {"id": 1}

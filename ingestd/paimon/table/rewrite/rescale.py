@@ -111,13 +111,22 @@ def plan_rescale(
         if all(entry.total_buckets == buckets for entry in entries):
             continue
         if any(entry.bucket == POSTPONE_BUCKET for entry in entries):
-            name = partition_name(table, partition)
-            raise ConfigError(
-                f"table {table.name}{', partition ' + name if name else ''}: rows wait for their "
-                "bucket; give them one first with `ingestd compact`"
-            )
+            raise ConfigError(_waiting(table, partition_name(table, partition)))
         plans.append(PartitionRescale(partition, entries[0].total_buckets, tuple(entries)))
     return plans
+
+
+def _waiting(table: FileStoreTable, partition: str) -> str:
+    """Return the message for a partition with postponed rows, which must get a bucket first."""
+    compact = f"`ingestd compact {table.warehouse} {table.name}`"
+    where = f"table {table.name}{', partition ' + partition if partition else ''}"
+    if bucket_mode(table.schema) is BucketMode.POSTPONE:
+        return f"{where}: rows wait for their bucket; give them one first with {compact}"
+    number = table.options.bucket
+    return (
+        f"{where}: option 'bucket' was altered from -2 to {number} while rows waited for their "
+        f"bucket; set it back to -2 and run {compact}, then set it to {number} and try again"
+    )
 
 
 def rescale(

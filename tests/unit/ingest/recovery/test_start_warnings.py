@@ -41,12 +41,26 @@ def test_keys_buckets_and_options_are_named_with_the_way_out() -> None:
         "partition-keys = [id] has no effect, the table exists with [dt]; correct the setting, or "
         "move the table away and let it be created again",
         "options.bucket = 4 has no effect, the table exists with 2; correct the setting, or "
-        "`ingestd rescale` changes the number of buckets of a table with fixed buckets",
+        "run `ingestd rescale WAREHOUSE TABLE --buckets 4`",
         "options.merge-engine = first-row has no effect, the table exists with the default "
         "deduplicate; correct the setting, or move the table away and let it be created again",
         "options.fields.a.aggregate-function = sum has no effect, the table exists with no value; "
         "correct the setting, or change the option of the table (ALTER TABLE in Spark or Flink)",
     }
+
+
+@pytest.mark.parametrize(("exists", "declared"), [
+    ({"bucket": "-1"}, {"bucket": "4"}),
+    ({"bucket": "-2"}, {"bucket": "4"}),
+    ({"bucket": "4"}, {"bucket": "-1"}),
+    ({"deletion-vectors.enabled": "true"}, {"deletion-vectors.enabled": "false"}),
+])  # fmt: skip
+def test_a_table_that_cannot_be_altered_so_is_to_be_created_again(
+    exists: dict[str, str], declared: dict[str, str]
+) -> None:
+    schema = new_schema(COLUMNS, ("id",), (), exists, 1)
+    (difference,) = declared_differences(schema, TableSettings(options=declared))
+    assert difference.way_out == "move the table away and let it be created again"
 
 
 @pytest.mark.parametrize(("options", "wanted"), [
