@@ -515,8 +515,9 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
     changes = (kinds != RowKind.INSERT) & ~ignored & ~unknown
     if bool(changes.any()):
         message = (
-            "an update or delete of a table without a primary key; name its key in the table's "
-            "primary-keys to apply it, or keep it as a row by keyless-table-mode"
+            "an update or delete of a table without a primary key; keep it as a row by "
+            "keyless-table-mode, or move the table away and let it be created again with its key "
+            "in primary-keys"
         )
         yield Failure(changes, "key", "change-without-key", message)
 

@@ -14,6 +14,12 @@ from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
 from ingestd.paimon.catalog.base import Identifier, check_case
 
+NAMED_IN = (
+    "in 'to' of the first rule of routing.rules that matches it, or in routing.table-mapping if "
+    "none does"
+)
+"""For messages: where the name of a target is set. A rule takes precedence over the mapping."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -104,7 +110,7 @@ class Router:
             return RouteRejection(
                 "invalid-table-name",
                 f"topic {topic}: the target name of table {forms[-1]} is invalid: "
-                f"{problem}; set another in routing.table-mapping or routing.rules",
+                f"{problem}; set another {NAMED_IN}",
             )
         if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
             return None
@@ -168,9 +174,8 @@ def sharing_problem(
         return None
     return (
         f"table {table} would take the rows of {', '.join(sorted(map(str, source_tables)))}; give "
-        f"{min(map(str, unnamed))} a target of its own in routing.table-mapping or "
-        "routing.rules (map all of them to mix them on purpose), or set merge-shards there or "
-        "in routing"
+        f"{min(map(str, unnamed))} a target of its own {NAMED_IN} (map all of them to mix them "
+        "on purpose), or set merge-shards in that rule or in routing"
     )
 
 

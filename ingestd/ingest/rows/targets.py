@@ -15,7 +15,7 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTab
 from ingestd.ingest.computed.computed_columns import in_order
 from ingestd.ingest.computed.row_filter import filter_refusal
 from ingestd.ingest.rows.rejected_records import Failure, judge_records
-from ingestd.ingest.rows.router import Route, Router, sharing_problem
+from ingestd.ingest.rows.router import NAMED_IN, Route, Router, sharing_problem
 from ingestd.ingest.rows.row_shape import RowShape
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
@@ -234,7 +234,7 @@ def _rejection(
     if table == context.dead_letters:
         problem = (
             f"{source_table} is routed to {table}, which is the dead-letter table; set another "
-            "target in routing.table-mapping"
+            f"target {NAMED_IN}"
         )
         return SourceRejection("route", "reserved-table", problem)
     if table in context.refused_tables:

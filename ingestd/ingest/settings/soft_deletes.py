@@ -42,8 +42,9 @@ def _refusals(schema: TableSchema, soft: SoftDeletes) -> Iterator[str]:
     column = soft.column
     if not schema.primary_keys:
         yield (
-            "is for tables with a primary key: name its columns in primary-keys, or set on-delete "
-            "to 'delete' and keep deletes as rows by keyless-table-mode 'audit'"
+            "is for tables with a primary key: name its columns in primary-keys (and move a table "
+            "that exists without it away), or set on-delete to 'delete' and keep deletes as rows "
+            "by keyless-table-mode 'audit'"
         )
     rules = merge_rules(schema)
     if rules.rowkind_field is not None:

@@ -128,9 +128,11 @@ class TableEvents:
             options = schema.options
             so_far = self._proven_so_far(target.table)
             why_not = _why_not(schema, sorted({*so_far, *changes}))
-        why_not = _bad_name(changes, options) or why_not
-        if why_not is not None:
-            return self._refused(chunk, event, target.table, policy, why_not)
+        bad_name = _bad_name(changes, options)
+        if bad_name or why_not:
+            other_way = "" if bad_name else "alter the table yourself, or "
+            why = bad_name or why_not or ""
+            return self._refused(chunk, event, target.table, policy, why, other_way)
         if changes:
             coordinates = (chunk.topic, chunk.partition, event.offset)
             fresh = target.context is None
@@ -174,6 +176,7 @@ class TableEvents:
         table: str,
         policy: EvolutionPolicy,
         why: str,
+        other_way: str,
     ) -> DeadLetter | None:
         covered = self._context.tables[self._context.dead_letters].covered_until(
             self._source, chunk.topic, chunk.partition
@@ -184,9 +187,9 @@ class TableEvents:
         message = f"table {table} cannot apply a schema change of its source ({stated}): {why}"
         if policy.fails:
             raise SchemaConflictError(
-                f"{message} ({chunk.topic}/{chunk.partition} at offset {event.offset}); alter the "
-                "table yourself, or set schema.on-incompatible-schema to dead-letter, which "
-                "leaves the columns as they are"
+                f"{message} ({chunk.topic}/{chunk.partition} at offset {event.offset}); "
+                f"{other_way}set schema.on-incompatible-schema to dead-letter, which leaves the "
+                "columns as they are"
             )
         dead_letter = rejected_record(chunk, event.offset, ("schema", "refused-change"), message)
         return DeadLetter(dead_letter, table)

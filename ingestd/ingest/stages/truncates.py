@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import PolicyStopError
+from ingestd.ingest.rows.router import NAMED_IN
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import (
     BatchContext,
@@ -226,10 +227,7 @@ def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncat
     if not others:
         return None
     names = ", ".join(sorted(str(source_table) for source_table in others))
-    return (
-        f"it also holds rows of {names}; give the truncated one a target of its own in "
-        "routing.table-mapping"
-    )
+    return f"it also holds rows of {names}; give the truncated one a target of its own {NAMED_IN}"
 
 
 def _source_tables(

@@ -3,10 +3,12 @@
 import pytest
 
 from ingestd.errors import SchemaConflictError
+from ingestd.ingest.dead_letters.dead_letter import dead_letter_schema
 from ingestd.ingest.settings.context import KeylessTableMode, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import Rig
+from ingestd.paimon.io.file_io import MemoryFileIO
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import (
     DELETE,
     UNAVAILABLE,
@@ -106,3 +108,22 @@ def test_an_insert_without_a_value_has_null_and_is_counted() -> None:
         rig.produce(record(Change({"id": second, "v": UNAVAILABLE}, keys=())))
         assert rig.run().counts.unknown["lake.orders"] == 1
     assert [row["v"] for row in rig.rows("orders")] == ["a", None, "a", None]
+
+
+def test_changes_are_applied_after_the_way_out_of_their_dead_letter() -> None:
+    rig = rig_with(None)
+    rig.produce(*(record(change) for change in CHANGES[:3]))
+    rig.run()
+    (dead_letter,) = rig.rows("ingestd_dead_letters", "message")
+    assert "let it be created again with its key in primary-keys" in dead_letter["message"]
+    rig.settings = {"orders": TableSettings(primary_keys=("id",))}
+    rig.produce(record(CHANGES[2]))
+    rig.run()
+    assert len(rig.rows("ingestd_dead_letters", "message")) == 2  # the key alone has no effect
+    del rig.tables["lake.orders"], rig.states["lake.orders"]
+    rig.io = MemoryFileIO()
+    rig.create(DEAD_LETTERS, dead_letter_schema(0))
+    rig.committed.clear()
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "v": "b"}]
+    assert rig.rows("ingestd_dead_letters", "message") == []

@@ -6,7 +6,7 @@ from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.rows.router import Router, check_sharing
 from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
-from ingestd.ingest.settings.routing_rules import sanitize
+from ingestd.ingest.settings.routing_rules import RouteRule, sanitize
 
 ORDERS = SourceTable("db", "shop", "orders")
 
@@ -114,3 +114,21 @@ def test_an_excluded_table_of_a_name_that_no_table_can_have_is_left_out() -> Non
     router = Router(RoutingConfig(excluding_tables="t+", unmatched="dead-letter"), "lake")
     assert router.route("topic", long) is None
     assert router.complaint("topic", long) is None
+
+
+def test_the_name_of_a_target_is_set_where_the_complaint_says() -> None:
+    long = SourceTable("db", "shop", "t" * 300)
+
+    def target(to: str, mapping: dict[str, str]) -> tuple[str | None, str]:
+        rule = RouteRule({"table": "t+"}, to=to)
+        router = Router(RoutingConfig(rules=(rule,), table_mapping=mapping), "lake")
+        complaint = router.complaint("topic", long)
+        return router.route("topic", long), "" if complaint is None else complaint.message
+
+    mapping = {"t" * 300: "t"}
+    name, complaint = target("${table}", mapping)
+    assert name is None
+    assert "set another in 'to' of the first rule of routing.rules that matches it" in complaint
+    assert target("short", mapping) == ("lake.short", "")
+    assert "or in routing.table-mapping if none does" in complaint
+    assert route(long, table_mapping=mapping) == "lake.t"

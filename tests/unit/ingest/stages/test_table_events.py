@@ -275,3 +275,16 @@ def test_what_schemas_of_messages_say_too_late_leaves_both_columns(
     rig.run()
     assert list(columns(rig)) == ["id", "n", "m"]
     assert dead_letters(rig) == []
+
+
+def test_a_column_that_cannot_have_its_new_name_is_not_to_be_altered() -> None:
+    rig = rig_with(EvolutionPolicy(None, "fail", on_rename="rename"))
+    rig.produce(row(1, 10, n="a"))
+    rig.run()
+    rig.produce(statement(30, n="_KEY_n"), topic="ddl")
+    with pytest.raises(SchemaConflictError, match=r"at offset 0\); set schema.on-incompatible"):
+        rig.run()
+    rig.settings = {"orders": TableSettings(evolution=replace(FOLLOW, on_refused="dead-letter"))}
+    rig.run()
+    assert dead_letters(rig) == [(0, "schema", "refused-change")]
+    assert list(columns(rig)) == ["id", "n"]
