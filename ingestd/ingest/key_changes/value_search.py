@@ -213,7 +213,8 @@ class _Trace:
     """The origins of the values of n inserts.
 
     `rows` identify the rows that were read again. `origins` has, for each column, arrays (n,) with
-    indices of these rows. `unpaired` are the positions of inserts whose delete was not read.
+    indices of these rows. `unpaired` are the positions of inserts whose delete was not read, or
+    could be in `base`.
     """
 
     base: Base
@@ -332,6 +333,8 @@ class _Search:
         identities, wanted = rows.select(self._identity), self._inserts.select(self._identity)
         at = _at(inserts, indices_of(identities.take(inserts), wanted))
         deletes, preceding = deletes_of_inserts(changes), preceding_rows(changes)
+        # The base can contain the delete of such an update; one that was read was sent again.
+        deletes[changes.positions <= base.position] = _ABSENT
         origins = {
             name: value_origins(changes, omitted(rows, name), deletes, preceding).of(at)
             for name in self._columns
