@@ -55,7 +55,7 @@ def configuration(
 ) -> dict[str, Any]:
     """All topics of all captures, with control topics, which routing leaves out."""
     return {
-        "pipeline": {"name": "corpus", "trigger": "0s"},
+        "pipeline": {"name": "corpus", "trigger": "100ms"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": {
             f"{home.name}-{mode}": {
