@@ -298,10 +298,11 @@ class ChangeBatch:
 
     A chunk can produce several batches of one table; `offset` orders their rows, and rows with the
     same offset are adjacent. `position` orders changes in the log of the source database. Known
-    positions are equal only for rows of a snapshot, which `snapshot_row` marks, and for the two
-    rows of an update. An update has two rows if it changed a key or if before images are requested,
-    in which case deletes have all values, too. `unavailable` marks values that the source omitted
-    and that are null in `columns`: the old value in the table is still valid.
+    positions are equal only for rows of a snapshot, which `snapshot_row` marks, for a change that
+    was sent again, and for the two rows of an update. An update has two rows if it changed a key or
+    if before images are requested, in which case deletes have all values, too. `unavailable` marks
+    values that the source omitted and that are null in `columns`: the old value in the table is
+    still valid.
     """
 
     source: SourceTable

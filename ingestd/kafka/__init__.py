@@ -1,1 +1,1 @@
-"""Access to Kafka and schema registries; the only package that imports the Kafka client."""
+"""Access to Kafka and schema registries; only it and `dev` import the Kafka client."""

@@ -43,7 +43,7 @@ class Records:
     """Records of one topic partition with ascending offsets, as parallel columns.
 
     `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together. `headers`
-    and `timestamp_types` (as `Message.timestamp` returns them) are None if headers were not
+    and `timestamp_types` (0 unknown, 1 creation, 2 append to the log) are None if headers were not
     requested. `events` are the
     errors and ends of partitions that the client returned besides records.
     """

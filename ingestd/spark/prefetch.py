@@ -99,8 +99,8 @@ class Prefetch:
 
         The batch is the next batch, or the current batch before `exchange` is called. Call this
         method when the stages of the current batch are about to be submitted, since the cores go to
-        the job submitted first. The new stage starts only after stage 1 of the current batch has
-        ended, even if that was prefetched, too: otherwise both would end before the current batch
+        the job submitted first. If stage 1 of the current batch was prefetched, too, the new stage
+        is submitted only after that has ended: otherwise both would end before the current batch
         commits, and the cores would be idle meanwhile.
         """
         if self._begun is not None or not uses_internals():

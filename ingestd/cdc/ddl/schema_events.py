@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Maximum product of altered tables and changes in an event; beyond it, no change is inferred."""
+"""Maximum product of altered tables and changes in an event; a larger event is ignored."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 

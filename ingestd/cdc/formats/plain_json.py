@@ -71,7 +71,7 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of a row, or the change of a tombstone if the value is null.
+        """Return the insert of a row; for null, the result of `normalize_tombstone`.
 
         Raises RecordError if the value is not a JSON object, or has an invalid envelope.
         """

@@ -1,6 +1,6 @@
 """Metadata columns: the Kafka coordinates of a record, and the source of its change.
 
-Names and types are the same as in Paimon's ingestion; `key` is an addition. `op_ts` is the time of
+Names and types are those of Paimon's ingestion, where it has such a column. `op_ts` is the time of
 the change in its database. `source_position` is the position of the change in the log of the
 database as a comparable number, or null if unknown. `headers` are the headers of the record, with
 the last value of each name, and `headers.NAME` is the last header of this name as text, in a column

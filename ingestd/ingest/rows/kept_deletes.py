@@ -1,9 +1,9 @@
 """Convert deletes of the source to updates of their rows, for tables with `on-delete: keep`.
 
-Such an update has the key, the time of the delete, and metadata; all other values are marked as
-omitted. The write task takes them from the last earlier row with the key, in the batch or in the
-table, or writes a delete if there is no such row (`fill_unavailable`). Therefore the result does
-not depend on whether messages of the data format contain the deleted row.
+Such an update has the key, the time of the delete, metadata and route columns; all other values are
+marked as omitted. The write task takes them from the last earlier row with the key, in the batch or
+in the table, or writes a delete if there is no such row (`fill_unavailable`). Therefore the result
+does not depend on whether messages of the data format contain the deleted row.
 """
 
 from collections.abc import Iterator, Mapping

@@ -216,7 +216,7 @@ def _by_offset(
     }
     if topics != {(source, topic)} or stream.partitions(source, topic) > 1:
         return (
-            "the truncate has no position in the source's log, and rows of the table are in "
+            "the truncate has no position in the source's log, and rows of the table can be in "
             "several topic partitions, so older and newer ones cannot be distinguished"
         )
     return TruncatePoint(None, {source: {topic: {partition: offset + 1}}})

@@ -1,10 +1,10 @@
 """The claims file, written after a batch: tables that cover more than their records state.
 
-A table gets a snapshot only if a batch has rows for it, so its progress record may be older than
-the progress of the pipeline. A claim is an implication: *if* the newest record of the table is the
-claimed record, the table lacks no row below the positions in the file. A rollback, restore or drop
-of the table, or an old copy of the file, cannot make a claim false; the claim then only does not
-apply. Without the file, records are read again, and no row is lost.
+A batch commits only to the tables that it changes, so the progress record of another table may be
+older than the progress of the pipeline. A claim is an implication: *if* the newest record of the
+table is the claimed record, the table lacks no row below the positions in the file. A rollback,
+restore or drop of the table, or an old copy of the file, cannot make a claim false; the claim then
+only does not apply. Without the file, records are read again, and no row is lost.
 """
 
 import hashlib
