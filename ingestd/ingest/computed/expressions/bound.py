@@ -41,8 +41,9 @@ from ingestd.ingest.computed.expressions.nodes import (
 )
 from ingestd.ingest.computed.expressions.string_functions import TEXT_FUNCTIONS
 from ingestd.ingest.computed.expressions.time_functions import TIME_FUNCTIONS
+from ingestd.paimon.casts.evolution import cast_text
 from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
 if TYPE_CHECKING:
     from ingestd.ingest.values.row_groups import Values
@@ -65,6 +66,7 @@ NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.iside
 """The names of functions and of operators that are words, such as `and`."""
 _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
+_MICROSECONDS = DataType("TIMESTAMP", precision=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,10 @@ def _cast(node: CastNode, inner: Bound) -> Bound:
 
 
 def _as_taken(inner: Bound, takes: DataType) -> Callable[[Frame], ExpressionCells]:
-    return _bound_cast(inner, takes).run
+    bound, text = _bound_cast(inner, takes), inner.argument.constant
+    if isinstance(text, str) and takes.root in (*TIMESTAMP_ROOTS, "DATE"):
+        _refuse_lost_digits(text, takes)
+    return bound.run
 
 
 def _bound_cast(inner: Bound, target: DataType, *, is_lenient: bool = False) -> Bound:
@@ -254,6 +259,21 @@ def _bound_cast(inner: Bound, target: DataType, *, is_lenient: bool = False) -> 
         _refuse_constant(inner, kernel, target)
     bound = Bound(Argument(target), _running(kernel, [inner.run]))
     return bound if not inner.argument.is_constant else _folded(bound)
+
+
+def _refuse_lost_digits(text: str, target: DataType) -> None:
+    """Raise ConfigError if a text is a time with more fractional digits than a type has.
+
+    A comparison with the truncated time would have another result. For DATE, the text must not
+    have a time of the day other than midnight.
+    """
+    texts: Values = pa.array([text], pa.string())
+    exact, taken = cast_text(texts, _MICROSECONDS), cast_text(texts, target)
+    if exact.is_null()[0].as_py() or taken.is_null()[0].as_py():
+        return
+    taken = taken.cast(pa.timestamp(taken.type.unit)) if target.root != "DATE" else taken
+    if not taken.cast(exact.type).equals(exact):
+        raise ConfigError(f"'{text}' has more digits than {target}; CAST the column")
 
 
 def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
