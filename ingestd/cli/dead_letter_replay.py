@@ -53,7 +53,7 @@ class ReplayCluster:
         if source not in self.sources:
             raise ConfigError(
                 f"the configuration has no source '{source}', which dead letters came from; choose "
-                "others by --source, or give --bootstrap"
+                "others by --source, or give --bootstrap HOST:PORT instead of --config"
             )
         return self.sources[source]
 

@@ -108,7 +108,7 @@ def filter_refusal(schema: TableSchema) -> str | None:
         )
     if rules.engine == "deduplicate" or rules.remove_on_delete or rules.ignore_delete:
         return None
-    remove = f", or '{rules.engine}.remove-record-on-delete' = 'true'"
+    remove = f", or '{rules.engine}.remove-record-on-delete' = 'true' when the table is created"
     return (
         "where deletes rows that no longer pass, and 'merge-engine' = "
         f"'{rules.engine}' does not; set 'ignore-delete' = 'true' to leave out changes that do not "

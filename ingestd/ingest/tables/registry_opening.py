@@ -5,15 +5,16 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ingestd.errors import ProgressLostError
+from ingestd.errors import ProgressLostError, UnsupportedError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, open_table
-from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
+from ingestd.ingest.tables.progress import PipelineProgress, TableProgress, property_names
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 8
@@ -93,8 +94,19 @@ class RegistryOpening:
 
         Raises the errors of the catalog and of `open_table`.
         """
-        table = self._catalog.get_table(Identifier.parse(name))
-        return open_table(name, table, self._pipelines)
+        return self._opened(name, self._catalog.get_table(Identifier.parse(name)))
+
+    def _opened(self, name: str, table: FileStoreTable) -> ManagedTable:
+        """Open a table; while an operator decides, a record of another version counts as none."""
+        try:
+            return open_table(name, table, self._pipelines)
+        except UnsupportedError:
+            if not self._undecided:
+                raise
+            state = load_state(table)
+            names = [name for pipeline in self._pipelines for name in property_names(pipeline)]
+            kept = {name: state.carried[name] for name in names if name in state.carried}
+            return ManagedTable(table, state, properties=kept)
 
     def _load_marked(self, others: dict[str, FileStoreTable]) -> dict[str, ManagedTable]:
         """Return the tables that are marked for this pipeline, or named in the claims file.
@@ -111,7 +123,7 @@ class RegistryOpening:
             if marked.difference(self._pipelines) and name != self._settings.dead_letters:
                 others[name] = table
             mine = not marked.isdisjoint(self._pipelines) or name in named
-            return open_table(name, table, self._pipelines) if mine else None
+            return self._opened(name, table) if mine else None
 
         with ThreadPoolExecutor(_THREADS, "open") as pool:
             loaded = dict(zip(names, pool.map(opened, names), strict=True))

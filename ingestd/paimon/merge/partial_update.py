@@ -156,8 +156,9 @@ def _refuse_retractions(merge_input: MergeInput) -> None:
     several = ~merge_input.single[merge_input.events.key]
     if bool((merge_input.retracts & several & ~merge_input.ignored).any()):
         raise UnsupportedError(
-            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or "
-            "'partial-update.remove-record-on-delete' to 'true', or define sequence groups"
+            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or, "
+            "when the table is created, 'partial-update.remove-record-on-delete' to 'true', or "
+            "define sequence groups"
         )
 
 

@@ -51,8 +51,9 @@ def retraction_refusal(rules: MergeRules) -> str | None:
         return "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
     if rules.engine == "partial-update" and not rules.groups:
         return (
-            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or "
-            "'partial-update.remove-record-on-delete' to 'true', or define sequence groups"
+            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or, "
+            "when the table is created, 'partial-update.remove-record-on-delete' to 'true', or "
+            "define sequence groups"
         )
     for name, function in rules.functions.items():
         if not takes_retractions(function):

@@ -247,6 +247,8 @@ def test_a_configuration_knows_the_clusters_of_its_sources(
     file.write_text(text.replace("NAME", "other"))
     done = run_command(capsys, "dlq", "replay", lake, "db", "--config", file)
     assert (done.code, "no source 'src'" in done.err) == (2, True)
+    assert "give --bootstrap HOST:PORT instead of --config" in done.err
+    assert run_command(capsys, "dlq", "replay", lake, "db", "--bootstrap", "c:9").code == 0
     assert run_command(capsys, "dlq", "replay", lake, "db").code == 2
 
 

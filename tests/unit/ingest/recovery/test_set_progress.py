@@ -5,13 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import ConfigError
-from ingestd.ingest.recovery.set_progress import at_claims, begin
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.log_positions import Position
+from ingestd.ingest.tables.progress import VERSION
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+from tests.support.command_line import run_command
 from tests.support.truth_rig import Topic, Truth
 
 ORDERS, USERS = "shop.orders", "shop.users"
@@ -54,3 +59,31 @@ def test_a_table_does_not_begin_at_claims_that_do_not_name_it(tmp_path: Path) ->
         at = at_claims(NAME, given)
         with pytest.raises(ConfigError, match=r"no entry for table lake\.orders"):
             begin(truth.settings, truth.catalog, truth.io, NAME, at, truth.now_ms)
+
+
+def test_a_table_with_a_record_of_another_version_begins_as_its_error_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = Truth(tmp_path)
+    for topic in (ORDERS, USERS):
+        truth.kafka.topics[topic] = Topic(f"id of {topic}")
+        truth.kafka.produce(topic, *range(10))
+    truth.live()
+    opening = RegistryOpening(truth.settings, truth.catalog, truth.io)
+    names = sorted(set(opening.open().tables) - {truth.settings.dead_letters})
+    for name in names:
+        paths = truth.catalog.get_table(Identifier.parse(name)).paths
+        for id_ in snapshot_ids(truth.io, paths):
+            path = Path(paths.snapshot(id_))
+            snapshot = parse_snapshot(path.read_bytes(), str(path))
+            older = replace(snapshot, properties={**snapshot.properties, VERSION: "1"})
+            path.write_bytes(encode_snapshot(older))
+    with pytest.raises(UnsupportedError, match="set a record with `ingestd begin`"):
+        opening.open()
+    for name in names:
+        with pytest.raises(ConfigError, match="empty it first with `ingestd truncate"):
+            begin(truth.settings, truth.catalog, truth.io, name, at_origin(name), truth.now_ms)
+        warehouse = truth.settings.warehouse
+        assert run_command(capsys, "truncate", warehouse, name, "--yes").code == 0
+        begin(truth.settings, truth.catalog, truth.io, name, at_origin(name), truth.now_ms)
+    assert set(opening.open().tables) >= set(names)

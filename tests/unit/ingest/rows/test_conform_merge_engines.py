@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.paimon.spec.schema_apply import check_option_change
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, record
 
@@ -69,6 +71,15 @@ def test_deletions_that_a_table_cannot_take_are_dead_letters() -> None:
     rig = fed({"merge-engine": "partial-update"}, [change({"a": 1}), change({"a": 1}, DELETE)])
     assert rig.rows("orders") == [{"id": 1, "a": 1}]
     assert dead_letters(rig) == [{"stage": "merge", "reason": "deletion"}]
+    (message,) = (row["message"] for row in rig.rows("ingestd_dead_letters"))
+    removing = "partial-update.remove-record-on-delete"
+    assert f"set 'ignore-delete' or, when the table is created, '{removing}' to" in message
+    check_option_change(rig.tables["lake.orders"].schema.options, "ignore-delete", "true")
+    with pytest.raises(SchemaConflictError):
+        check_option_change(rig.tables["lake.orders"].schema.options, removing, "true")
+    created = {"merge-engine": "partial-update", removing: "true"}
+    rig = fed(created, [change({"a": 1})], [change({"a": 1}, DELETE)])
+    assert (rig.rows("orders"), dead_letters(rig)) == ([], [])
 
 
 def test_ignored_deletions_are_counted_and_left_out() -> None:

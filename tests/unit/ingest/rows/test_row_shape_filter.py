@@ -206,10 +206,10 @@ def test_a_condition_that_is_none_is_a_conflict() -> None:
 
 ENGINES: list[tuple[dict[str, str], Any]] = [
     ({"merge-engine": "first-row"}, "'ignore-delete'"),
-    ({"merge-engine": "partial-update"}, "'partial-update.remove-record-on-delete'"),
+    ({"merge-engine": "partial-update"}, "-record-on-delete' = 'true' when the table is created"),
     (
         {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
-        "'aggregation.remove-record-on-delete'",
+        "'aggregation.remove-record-on-delete' = 'true' when the table is created",
     ),
     ({"changelog-producer": "input"}, "'lookup'"),
     ({"rowkind.field": "state"}, "remove one of them"),

@@ -27,7 +27,7 @@ def test_values_that_are_no_null_replace_older_ones() -> None:
 
 def test_deletions_are_refused_if_nothing_says_what_they_do() -> None:
     rows = [{"k": 1, "a": 1}, {"k": 1, "_kind": DELETE}]
-    with pytest.raises(UnsupportedError, match=r"'ignore-delete' or .*remove-record-on-delete"):
+    with pytest.raises(UnsupportedError, match=r"'ignore-delete' or, .*remove-record-on-delete"):
         update(rows, AB)
     assert update(rows, AB, ignore_delete=True) == [{"k": 1, "a": 1, "b": None}]
 
