@@ -1,7 +1,7 @@
 """The interface to the native extension, which reads messages into columns.
 
-Only this module checks whether the extension is installed. If it is not, messages are decoded in
-Python, with the same results.
+For messages, only this module checks whether the extension is installed. If it is not, they are
+decoded in Python, with the same results.
 """
 
 import importlib

@@ -1,1 +1,1 @@
-"""Column renames and drops, inferred from DDL statements of source databases."""
+"""Column renames, column drops and comments in DDL messages of source databases."""

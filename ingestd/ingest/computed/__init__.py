@@ -1,1 +1,1 @@
-"""Computed columns and metadata columns, which tables have in addition to source columns."""
+"""Columns that tables have in addition to source columns (computed, metadata), and row filters."""
