@@ -23,6 +23,9 @@ from ingestd.paimon.spec.iceberg_rules import IcebergSettings
 ReadManifest = Callable[[IcebergManifest], list[IcebergEntry]]
 _SMALL = 2 / 3
 """Share of the target size below which a manifest may be merged with others."""
+_HEAVY = 200
+"""Number of files up to which a manifest is merged whatever the size of the others."""
+_OUTWEIGHS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ def _merged(
     """Return the manifests, with the small ones merged if they are enough by number or size."""
     settings, target = new.settings, new.target_size
     small = [manifest for manifest in manifests if manifest.manifest_length < target * _SMALL]
+    small = _without_heavy(small)
     if len(small) < settings.compact_min:
         return manifests
     total = sum(manifest.manifest_length for manifest in small)
@@ -169,6 +173,25 @@ def _merged(
             else _existing(own, new.snapshot_id)
         )
     return [*(manifest for manifest in manifests if manifest not in small), *new.add(entries)]
+
+
+def _without_heavy(manifests: list[IcebergManifest]) -> list[IcebergManifest]:
+    """Return the manifests without the largest, if it has more than twice the files of all others.
+
+    This is repeated. Otherwise each merge of a large table would write nearly all of its entries
+    again.
+    """
+    smaller, heavy = sum(map(_files, manifests)), set()
+    for manifest in sorted(manifests, key=_files, reverse=True):
+        smaller -= _files(manifest)
+        if _files(manifest) <= max(_OUTWEIGHS * smaller, _HEAVY):
+            break
+        heavy.add(manifest.manifest_path)
+    return [manifest for manifest in manifests if manifest.manifest_path not in heavy]
+
+
+def _files(manifest: IcebergManifest) -> int:
+    return manifest.added_files_count + manifest.existing_files_count
 
 
 def _existing(entries: Iterable[IcebergEntry], snapshot_id: int) -> list[IcebergEntry]:

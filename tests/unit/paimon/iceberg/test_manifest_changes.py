@@ -146,6 +146,24 @@ def test_merging_waits_for_the_target_size_or_for_the_most_files() -> None:
     assert len(metadata.listed) == 1
 
 
+def test_a_manifest_of_many_files_is_merged_when_the_others_have_grown() -> None:
+    metadata = Metadata(replace(SETTINGS, compact_min=3, compact_max=3))
+    metadata.commit({f"f{number}": "a" for number in range(500)})
+    heavy = metadata.listed[0].manifest_path
+    for number in range(4):
+        metadata.commit({f"g{number}": "a"})
+        assert heavy not in metadata.opened
+    assert [len(own) for own in metadata.entries()] == [500, 3, 1]
+    metadata.commit({f"h{number}": "a" for number in range(246)})
+    assert heavy in metadata.opened
+    assert [len(own) for own in metadata.entries()] == [750]
+    deleted = replace(metadata.listed[0], added_files_count=0, existing_files_count=0)
+    metadata.listed = [deleted]
+    metadata.commit({"i1": "a"})
+    metadata.commit({"i2": "a"})
+    assert len(metadata.listed) == 1, "deleted files do not count"
+
+
 def test_what_an_older_snapshot_deleted_is_forgotten_by_merging() -> None:
     metadata = Metadata(replace(SETTINGS, compact_min=3, compact_max=3))
     metadata.commit({"f1": "a", "f2": "a"})
