@@ -113,7 +113,7 @@ class WorkerLostError(RetryableError):
 
 
 def storage_error(message: str, cause: OSError) -> StorageError:
-    """Convert an OSError to a StorageError, or to a DiskFullError if a disk is full."""
+    """Convert an OSError to a StorageError, or to a DiskFullError if a disk or a quota is full."""
     kind = DiskFullError if cause.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
     return kind(message)
 

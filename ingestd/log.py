@@ -4,9 +4,9 @@ An event is a short constant message; its fields are passed as `extra={"ctx": {.
 characters in fields are escaped, so that no field can start a new line or control the terminal.
 
 Lines are repeats of each other if they have the same logger, level, event, table and other
-identifying fields. Of repeated warnings, one line is written per window, then a line with the
-number of repeats when the window ends or the handler is closed, as it is when the process exits;
-only a killed process loses counts.
+identifying fields. Of repeated warnings and errors, one line is written per window, then a line
+with the number of repeats when the window ends or the handler is closed, as it is when the process
+exits; only a killed process loses counts.
 """
 
 import copy
@@ -198,7 +198,7 @@ def configure_logging(
     """Write all log events of the process to one stream, by default standard error.
 
     `auto` writes text to a terminal and JSON elsewhere. `fields` are added to every line. Repeated
-    warnings are counted, see `ingestd.log`.
+    warnings and errors are counted, see `ingestd.log`.
     """
     target = stream or sys.stderr
     handler = SummingHandler(target, event_fields)

@@ -72,14 +72,14 @@ class BatchLog:
         metrics.record_gap(source, topic, records)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Show a topic as set aside in status and metrics until the next run reads it again."""
+        """Show a topic as set aside in status and metrics until the next run, and send a notice."""
         lag_metrics.record_set_aside(topic.source, topic.topic)
         self._status.set_aside.add(topic, message)
         if self._notices is not None:
             self._notices.topic_set_aside(topic, message)
 
     def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
-        """Show a partition as set aside in status and metrics until the next run reads it again."""
+        """Show a partition as set aside until the next run, as `topic_set_aside` does."""
         lag_metrics.record_unreadable(unread.source, unread.topic, unread.partition)
         self._status.set_aside.add_partition(unread, message)
         if self._notices is not None:

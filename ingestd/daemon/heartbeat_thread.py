@@ -41,7 +41,7 @@ class HeartbeatThread:
     def renew(self) -> None:
         """Renew the heartbeat, and call `reopen` if a command has asked for it.
 
-        If the store is not reachable, log a warning.
+        If the store is not reachable, log a warning, unless the last request failed, too.
         """
         self._report(self._beat)
 

@@ -1,8 +1,9 @@
 """The read-only HTTP pages of the daemon: metrics, probes and status, on one port.
 
 The number of connections, their time and their bytes are limited, so that slow or many clients do
-not affect ingest. Beyond the limit, a new connection replaces one that has not sent its request
-yet; probes do not wait for other pages. `http_access` determines which clients may see which pages.
+not affect ingest. Beyond the limit of waiting connections or of those that are served a page, a new
+one replaces another, see `ConnectionLimit`; probes do not wait for other pages. `http_access`
+determines which clients may see which pages.
 """
 
 import io

@@ -1,7 +1,8 @@
-"""The views of the console, from the document of /status.
+"""The views of the console, from the result of `Status.console_document`.
 
-The first view shows the health of the pipeline, the tables with the largest lag, and the newest
-batches; the others show everything of one kind.
+Every page begins with the health of the pipeline. The overview shows charts, the tables with the
+largest lag, and the newest batches, errors and dead letters; each other view shows more of one
+subject.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ ASSETS: Mapping[str, str] = {
 """The other files of the console, with their content types."""
 DEAD_LETTERS = "/dead-letters"
 PAGE_ROWS = 100
-"""Maximum number of rows of tables on one page."""
+"""Maximum number of tables on one page, and of partitions that are shown of one topic."""
 SPANS: Mapping[str, float] = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0, "24 h": 86_400.0}
 """The times that the charts can show, in seconds."""
 _CHARTS = (
@@ -199,7 +200,7 @@ def _charts(status: Document, query: Query) -> str:
 
 
 def _lag_order(state: Document) -> float:
-    """Return a lag to sort by; an unknown lag sorts before all known ones."""
+    """Return the lag of a table in seconds; an unknown lag is infinite."""
     lag = state["lag_seconds"]
     return float("inf") if lag is None else float(lag)
 

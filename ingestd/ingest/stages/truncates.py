@@ -204,7 +204,8 @@ def _by_offset(
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate without a position, or why it cannot apply it.
 
-    The table can apply it if all its rows are from one source table in a topic of one partition.
+    It can if all its rows are from the truncated source table and from the topic of the truncate,
+    and this topic has one partition.
     """
     shared = _shared(context, result, truncate)
     if shared is not None:

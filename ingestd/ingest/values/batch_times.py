@@ -20,9 +20,10 @@ class EventSpan:
 class BatchTimes:
     """The event times of a task or batch.
 
-    `events` maps tables to the span of the event times of the first and last rows of their chunks.
-    `reached` maps topic partitions to the largest offset and the time of its record. `columns` maps
-    tables whose event time is a column to the largest value of the column by topic partition.
+    `events` maps tables to the oldest and the newest of the event times of the first and the last
+    row of each chunk. `reached` maps topic partitions to the largest offset and the time of its
+    record. `columns` maps tables whose event time is a column to the largest value of the column,
+    in milliseconds since the epoch, by topic partition.
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
