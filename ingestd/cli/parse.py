@@ -261,7 +261,10 @@ def source_settings(reading: MessageOptions, topic: str | None) -> SourceSetting
         mapping = read_type_mapping(reading.type_mapping, data_format)
         settings = replace(settings, type_mapping=mapping)
     if describe_format(data_format).registry == "required" and settings.schemas is None:
-        raise ConfigError(f"data format '{data_format}' needs --schema-registry URL, or --config")
+        raise ConfigError(
+            f"data format '{data_format}' needs --schema-registry URL, or 'schema-registry' in the "
+            "source of --config"
+        )
     properties = dict(base.kafka.properties) if base else {}
     if reading.bootstrap:
         properties["bootstrap.servers"] = reading.bootstrap
@@ -303,7 +306,12 @@ def _configured(path: Path, topic: str | None) -> SourceSettings:
     ]
     if len(reading) != 1:
         many = counted(len(reading), "source") if reading else "no source"
-        raise ConfigError(f"{path}: {many} would read the messages; specify --topic")
+        if topic is None:
+            raise ConfigError(f"{path}: {many} would read the messages; specify --topic")
+        raise ConfigError(
+            f"{path}: {many} reads topic {topic}; correct it, or use --format and --bootstrap "
+            "instead of --config"
+        )
     return reading[0]
 
 

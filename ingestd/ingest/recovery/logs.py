@@ -92,8 +92,8 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
             if key in names:
                 raise ConfigError(
                     f"topic {topic} is read by source {names[key].source} and by source {source}: "
-                    "each of its records would be written twice; exclude it from one of them with "
-                    "topic-exclude"
+                    "each of its records would be written twice; remove it from the 'topics' of "
+                    "one of them, or name it in 'topic-exclude' where a 'topic-pattern' matches it"
                 )
             keys[source, topic] = key
             names[key] = TopicName(topic, source, cluster_id)

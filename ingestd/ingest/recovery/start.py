@@ -145,7 +145,7 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
             shared = sorted(record.topic_keys & logs.names.keys())
             names = {logs.names[key].topic for key in shared}
             routed = {
-                router.route(topic, source_table.unqualified)
+                _target(router, topic, source_table)
                 for topic in names
                 for source_table in record.source_tables
             }

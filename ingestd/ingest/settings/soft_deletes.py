@@ -60,7 +60,7 @@ def _refusals(schema: TableSchema, soft: SoftDeletes) -> Iterator[str]:
     if bucket_mode(schema) is BucketMode.POSTPONE:
         yield (
             "looks up the last values of a deleted row, which is not possible with 'bucket' = "
-            "'-2'; set a number of buckets, or '-1'"
+            "'-2'; set a number of buckets, or '-1', when the table is created"
         )
     yield from _column_refusals(schema, column)
     yield from _merge_refusals(rules, soft)

@@ -51,12 +51,26 @@ def test_options_win_over_the_configuration(config: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("topic", "count"), [("nobody", "no source"), (None, "2 sources")])
+@pytest.mark.parametrize(("topic", "count"), [
+    ("nobody", "no source reads topic nobody; correct it, or use --format and --bootstrap"),
+    (None, "2 sources would read the messages; specify --topic"),
+])  # fmt: skip
 def test_a_topic_of_no_source_or_of_several_is_refused(
     config: Path, topic: str | None, count: str
 ) -> None:
     with pytest.raises(ConfigError, match=count):
         source_settings(MessageOptions(config), topic)
+    assert source_settings(MessageOptions(config), "one").kafka.name == "a"
+    assert source_settings(MessageOptions(None, "json", "a:1"), "nobody").data_format == "json"
+
+
+def test_a_source_without_a_registry_gets_one_as_the_refusal_says(config: Path) -> None:
+    with pytest.raises(ConfigError, match="or 'schema-registry' in the source of --config"):
+        source_settings(MessageOptions(config, "debezium-avro"), "one")
+    registry = "    schema-registry: {url: 'http://r:1'}\n  b:"
+    config.write_text(FILE.replace("  b:", registry, 1))
+    found = source_settings(MessageOptions(config, "debezium-avro"), "one")
+    assert found.format_settings.schemas is not None
 
 
 def test_a_secret_without_a_name_is_not_repeated() -> None:

@@ -1,13 +1,15 @@
 """The state of all logs at a start."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ingestd.errors import LogChangedError
+from ingestd.errors import ConfigError, LogChangedError
 from ingestd.ingest.recovery.logs import LogState, ask_logs
+from ingestd.kafka.properties import KafkaSource
 from tests.support.truth_rig import Kafka, Topic, Truth
 
 
@@ -37,3 +39,18 @@ def test_offsets_are_of_the_topics_whose_keys_were_asked_for(tmp_path: Path) -> 
         truth.live()
     truth.kafka = Kafka(truth.kafka.topics)  # the next start finds it settled
     truth.live()
+
+
+def test_a_topic_of_two_sources_is_taken_out_of_one_as_the_refusal_says() -> None:
+    kafka = Kafka({"shop.orders": Topic("one id"), "shop.users": Topic("an id")})
+    listed = KafkaSource("listed", ("shop.orders", "shop.users"))
+    matched = KafkaSource("matched", (), topic_pattern=r"shop\.users")
+    clusters: Any = {"listed": kafka.of(listed), "matched": kafka.of(matched)}
+    with pytest.raises(ConfigError, match="remove it from the 'topics' of one of them, or name it"):
+        ask_logs(clusters)
+    for ours, theirs in (
+        (replace(listed, topics=("shop.orders",)), matched),
+        (listed, replace(matched, topic_exclude=("shop.users",))),
+    ):
+        clusters = {"listed": kafka.of(ours), "matched": kafka.of(theirs)}
+        assert len(ask_logs(clusters).keys) == 2

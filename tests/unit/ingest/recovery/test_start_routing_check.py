@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.ingest.recovery.start import check_routing
+from ingestd.ingest.recovery.start import check_routing, recover
 from ingestd.ingest.settings.context import (
     QualifiedSourceTable,
     RoutingConfig,
@@ -21,6 +21,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from tests.support.registries import open_registry, pipeline_of
+from tests.support.truth_rig import Topic, Truth
 
 EU, US = (
     QualifiedSourceTable("shop", "eu", None, "item"),
@@ -119,3 +120,22 @@ def test_source_tables_of_several_topics_are_not_matched_to_each_of_them(
     by_topic = RouteRule({"topic": "left"}, settings.dead_letter_table)
     routed = replace(settings, routing=RoutingConfig(rules=(by_topic,), merge_shards=True))
     check_routing(routed, fed(settings, "item", ["left", "right"], EU, US))
+
+
+def test_source_tables_of_another_pipeline_need_no_route(tmp_path: Path) -> None:
+    other = Truth(tmp_path, name="other")
+    for topic in ("shop.orders", "copy.orders"):
+        other.kafka.topics[topic] = Topic(f"id of {topic}")
+        other.kafka.produce(topic, *range(3))
+    other.live()
+    ours = Truth(tmp_path, other.kafka, name="ours", pattern=r"shop\.orders")
+    routing = RoutingConfig(including_tables=r"shop\.orders", unmatched="fail", table_prefix="o_")
+    settings = replace(ours.settings, routing=routing)
+    clusters = {name: ours.kafka.of(source.kafka) for name, source in settings.sources.items()}
+    registry = TableRegistry(settings, ours.catalog, ours.io, ours.now_ms)
+    registry.open()
+    start = recover(registry, settings, clusters)  # type: ignore[arg-type]
+    assert start.offsets == {"src": {"shop.orders": {0: 0}}}
+    shared = replace(settings, routing=RoutingConfig(table_mapping={"shop.orders": "orders"}))
+    with pytest.raises(SchemaConflictError, match=r"route one of the two to other tables"):
+        recover(registry, shared, clusters)  # type: ignore[arg-type]

@@ -227,7 +227,7 @@ ENGINES: list[tuple[dict[str, str], Any]] = [
     ({"changelog-producer": "input"}, "'lookup'"),
     ({"rowkind.field": "state"}, "remove one of them"),
     ({"sequence.field": "n"}, "column 'n' orders rows"),
-    ({"bucket": "-2"}, "'bucket' = '-2'"),
+    ({"bucket": "-2"}, "a number of buckets, or '-1', when the table is created"),
 ]
 
 
