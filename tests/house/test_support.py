@@ -13,14 +13,13 @@ MODULES = {path.stem for path in SUPPORT.glob("*.py")}
 
 
 def imported(path: Path) -> set[str]:
-    """Names of modules of tests/support that a file imports."""
-    found = set()
-    for node in ast.walk(syntax_tree(path)):
-        if isinstance(node, ast.ImportFrom) and node.module == "tests.support":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.support."):
-            found.add(str(node.module).split(".")[2])
-    return found
+    """Names of modules that a file imports from tests.support."""
+    return {
+        alias.name
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module == "tests.support"
+        for alias in node.names
+    }
 
 
 def users() -> dict[str, set[str]]:
@@ -29,10 +28,8 @@ def users() -> dict[str, set[str]]:
     for folder in ("tests", "bench", "docs"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
-            if "tests.support" not in text:
-                continue
-            started = re.findall(r"tests\.support\.(\w+)", text)
-            for name in imported(path) | set(started) - {path.stem}:
+            named = set(re.findall(r"tests\.support\.(\w+)", text)) - {path.stem}
+            for name in named | (imported(path) if "from tests.support import" in text else set()):
                 found[name].add(path.relative_to(ROOT).as_posix())
     for name in re.findall(r"-m tests\.support\.(\w+)", (ROOT / "Makefile").read_text()):
         found[name].add("Makefile")
