@@ -254,7 +254,8 @@ class RestCatalog:
     ) -> None:
         """Roll a branch back through the server to a snapshot, or to the snapshot of a tag.
 
-        Raises ConfigError if the server does not have the snapshot.
+        Raises ConfigError if the server does not have the snapshot, and StorageError if it did not
+        respond, after which the outcome is unknown.
         """
         document = rollback_document(snapshot_id, tag)
         response = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
@@ -317,7 +318,7 @@ class ServerCommit:
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
         """Delete the snapshots after the given one, or after the snapshot of `tag` if it is given.
 
-        Raises ConfigError if the server does not have the snapshot.
+        Raises the errors of `RestCatalog.roll_back`.
         """
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 

@@ -158,7 +158,10 @@ def repair_iceberg(table: FileStoreTable) -> SyncResult:
 
 @dataclass(frozen=True, eq=False)
 class _SameTable:
-    """A table as a key: equal if path, name, branch, schema object, and FileIO object are equal."""
+    """A table as a key: equal if path, name and branch are equal, and schema and FileIO identical.
+
+    Identical means the same objects, not equal ones.
+    """
 
     table: FileStoreTable
 

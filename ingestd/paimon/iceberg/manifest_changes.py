@@ -116,8 +116,8 @@ def next_manifests(
     """Return the manifests of the next snapshot, and whether that snapshot removes files.
 
     `base` are the manifests of the last snapshot; new ones are added to `new`. `read` returns the
-    entries of a manifest. Manifests that cannot contain files of the changed partitions are not
-    read.
+    entries of a manifest. Manifests that cannot contain files of the changed partitions are read
+    only to be merged.
     """
     added, kept, removes = dict(changes.added), [], False
     for manifest in base:
@@ -155,7 +155,10 @@ def _after(entry: IcebergEntry, changes: FileChanges, snapshot_id: int) -> Icebe
 def _merged(
     manifests: list[IcebergManifest], new: NewManifests, read: ReadManifest
 ) -> list[IcebergManifest]:
-    """Return the manifests, with the small ones merged if they are enough by number or size."""
+    """Return the manifests, with the small ones merged if there are enough of them.
+
+    They are at least `compact_min`, and `compact_max` or `target_size` bytes in total.
+    """
     settings, target = new.settings, new.target_size
     small = [manifest for manifest in manifests if manifest.manifest_length < target * _SMALL]
     small = _without_heavy(small)

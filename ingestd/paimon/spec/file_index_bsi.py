@@ -81,7 +81,10 @@ def _encode_side(rows: Numbers, numbers: npt.NDArray[np.int64]) -> Sequence[byte
 
 @dataclass(frozen=True)
 class BsiIndex:
-    """A decoded bsi index; a side has its smallest possible number and the numbers above it."""
+    """A decoded bsi index of the numbers that are not negative, and of those that are.
+
+    Each side is a base, and the differences of the absolute values of its numbers from the base.
+    """
 
     type: DataType
     row_count: int

@@ -159,9 +159,10 @@ def null_rows(column: Column) -> Numbers:
 
 
 def physical_values(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Return floats as their bits, so that -0.0 and 0.0 differ, and other fixed types as integers.
+    """Return floats as their bits, so that -0.0 and 0.0 differ, and dates and times as integers.
 
-    `array` has no nulls. Timestamps in nanoseconds become microseconds, decimals unscaled.
+    `array` has no nulls. Timestamps in nanoseconds become microseconds, decimals unscaled integers.
+    Values of other types are returned as they are.
     """
     if t.root in ("FLOAT", "DOUBLE"):
         return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())

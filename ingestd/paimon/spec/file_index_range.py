@@ -61,7 +61,8 @@ def default_chunk_size(t: DataType) -> int:
 def encode_range_bitmap(column: Column, t: DataType, chunk_size: int) -> bytes:
     """Return the range-bitmap index of a column, in chunks of at most `chunk_size` bytes.
 
-    Raises ValueError for a type without such indexes (see `has_range_bitmap`).
+    The first value of a chunk does not count. Raises ValueError for a type without such indexes
+    (see `has_range_bitmap`).
     """
     if not has_range_bitmap(t):
         raise ValueError(f"columns of type {t} have no range-bitmap index")
@@ -115,7 +116,8 @@ def _chunks(
 ) -> Iterator[tuple[int, Sequence[bytes]]]:
     """Yield the chunks of values, each with the rank of its first value.
 
-    The first value does not count; of texts, the offsets must fit into `chunk_size` as well.
+    The first value does not count. The offsets of texts have a limit of their own, `chunk_size`
+    bytes as well.
     """
     most = chunk_size // INT.size if t.root in CHARACTER_ROOTS else len(values)
     start, room = 0, chunk_size

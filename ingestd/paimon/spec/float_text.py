@@ -78,8 +78,8 @@ def _digits(value: float, precision: _Format) -> tuple[str, int]:
 def _integer_digits(number: int, spare: int) -> tuple[str, int]:
     """Return the digits of a whole number, and how many of them precede the decimal point.
 
-    Digits below 2 ** `spare` are rounded away: they do not distinguish the number from the
-    neighbouring numbers of its format.
+    The number is rounded to a multiple of the largest power of ten up to 2 ** `spare`: its lower
+    digits do not distinguish it from the neighbouring numbers of its format.
     """
     dropped = len(str(1 << max(spare, 0))) - 1
     unit: int = 10**dropped
@@ -99,7 +99,8 @@ class _Remainder:
     """The part of a number that is not printed yet: `rest / unit`.
 
     Differences below `margin / unit` are not significant. `point` is the decimal exponent of the
-    next digit, `width` the number of bits of the integers (0: unlimited).
+    first digit, `width` the number of bits of the integers (0: unlimited). `point` is estimated,
+    and may be one too large until `digits` has found that the first digit is zero.
     """
 
     rest: int
@@ -112,8 +113,9 @@ class _Remainder:
     def of(cls, mantissa: int, exponent: int, tiny: int, bits: int) -> "_Remainder":
         """Return the remainder of a number before its first digit is printed.
 
-        `mantissa` is its odd mantissa, `exponent` its binary exponent, `tiny` the number of
-        fraction bits, `bits` the number of significant bits in its format.
+        `mantissa` is its odd mantissa, `exponent` its binary exponent, `tiny` the number of its
+        bits after the binary point, `bits` the number of significant bits that its format has at
+        this exponent (see `_Format.bits_at`).
         """
         length = mantissa.bit_length()
         normalized = mantissa / (1 << length - 1)

@@ -3,9 +3,9 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 
 Index files are immutable, so their hashes are cached in this process by path: worker processes,
-which write batch after batch, read each file at most once. Hashes that exceed the memory limit are
-cached on the local disk, so that the cost of a batch depends on its own size and not on that of the
-index.
+which write batch after batch, read a file again only after its eviction. Hashes that exceed the
+memory limit are cached on the local disk, so that the cost of a batch depends on its own size and
+not on that of the index.
 """
 
 import logging
@@ -66,7 +66,7 @@ class HashCache:
             return self._mapped.get(path) if cached is None else cached
 
     def put(self, path: str, hashes: Hashes) -> Hashes:
-        """Cache the hashes of a file if there is room; return the array to use from now on.
+        """Cache the hashes of a file, if necessary instead of others; return the array to use.
 
         This is the cached array, or `hashes` itself. An array larger than the limit is not cached
         in memory.

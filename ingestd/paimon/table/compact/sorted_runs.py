@@ -94,7 +94,8 @@ def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
 class SortedRuns:
     """The number of sorted runs by bucket, as of a snapshot (None: the table has no snapshot).
 
-    `runs` omits buckets with one run. `level_0` is the number of level-0 files in all buckets.
+    `runs` omits buckets with fewer than two runs. `level_0` is the number of level-0 files in all
+    buckets.
     """
 
     snapshot_id: int | None

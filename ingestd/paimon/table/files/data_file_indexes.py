@@ -107,7 +107,7 @@ DECODERS: Mapping[str, _Decode] = {
 
 @dataclass(frozen=True)
 class _ColumnIndexes:
-    """The indexes of one column of one file."""
+    """The indexes of one column of one file; `kinds` has their bytes by index type."""
 
     field: DataField
     kinds: Mapping[str, bytes | None]

@@ -49,7 +49,8 @@ class SnapshotCommit(Protocol):
         """Delete the snapshots after the snapshot with the id `snapshot_id`.
 
         `tag` is the name of a tag of this snapshot, if the snapshot exists only as a tag. Raises
-        ConfigError if the snapshot does not exist.
+        ConfigError if the snapshot does not exist, and StorageError if the outcome is unknown: the
+        snapshots may then have been deleted.
         """
         ...
 

@@ -3,9 +3,9 @@
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 
 Without a changelog producer the changes are the rows of the new files of each APPEND snapshot, as
-they were written; with a changelog producer, the rows of the changelog files of any snapshot. A
-compaction changes nothing, and an overwrite is left out. If the table keeps changes for longer than
-snapshots, its changelog directory has a copy of each expired snapshot.
+they were written; compactions and overwrites are left out. With a changelog producer, they are the
+rows of the changelog files of any snapshot. If the table keeps changes for longer than snapshots,
+its changelog directory has a copy of each expired snapshot.
 """
 
 from collections.abc import Iterator

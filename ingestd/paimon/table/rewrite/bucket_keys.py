@@ -1,7 +1,7 @@
 """Find the keys in dynamic buckets, and keys that occur in several buckets.
 
-The hashes of one partition are kept in memory, 4 bytes per key. The keys themselves are only read
-if buckets have a hash in common.
+The hashes of one partition are kept in memory, 4 bytes per key. The keys themselves are kept only
+for hashes that buckets have in common.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
@@ -71,8 +71,8 @@ def shared_hashes(
 ) -> list[SharedHash]:
     """Return the hashes that occur in several buckets of a partition.
 
-    `hashes` has the sorted hashes of each bucket, `files` its live files. Raises FormatError for a
-    data file that is missing or damaged.
+    `hashes` has the sorted distinct hashes of each bucket, `files` its live files. Raises
+    FormatError for a data file that is missing or damaged.
     """
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):

@@ -77,8 +77,8 @@ class IndexRepair:
 
     `buckets` is the number of checked buckets, `wrong` has the wrong indexes, and `shared` the
     hashes that occur in several buckets, each with its partition. `snapshot` is None if no index
-    was rebuilt. `dropped` is the deletion of older rows of shared keys (None: not requested).
-    `entries` are the live files that were checked.
+    was rebuilt. `dropped` is the deletion of older rows of shared keys (None: not requested, or
+    a dry run). `entries` are the live files that were checked.
     """
 
     buckets: int
