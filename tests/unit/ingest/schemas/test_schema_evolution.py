@@ -229,3 +229,16 @@ def test_log_keeps_apart_what_does_not_merge_so_that_it_is_refused() -> None:
     rig = existing({"id": "INT"})
     with pytest.raises(SchemaConflictError, match="no type holds both"):
         planned(*log.findings(), rig=rig)
+
+
+def test_a_type_that_iceberg_lacks_is_replaced_as_the_refusal_says() -> None:
+    iceberg = {"metadata.iceberg.storage": "table-location"}
+    rig = existing({"id": "BIGINT"}, **iceberg)
+    brought = found({"id": "BIGINT", "v": "TIME(0)"})
+    with pytest.raises(SchemaConflictError, match=r"Iceberg.*give it another type \(schema.column"):
+        planned(brought, rig=rig)
+    evolution = planned(brought, rig=rig, column_types={"v": DataType("STRING")})
+    assert evolution.changes == {ORDERS: (AddColumn("v", DataType("STRING")),)}
+    none = EvolutionPolicy("none", "fail")
+    with pytest.raises(SchemaConflictError, match=r"allow the change \(schema\.evolution\)"):
+        planned(found({"id": "BIGINT", "n": "INT"}), rig=rig, evolution=none)
