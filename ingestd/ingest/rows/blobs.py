@@ -110,9 +110,11 @@ class Report:
     rows. `rejected` are samples of rejected records; `counts` has their total number. `times`
     are the event times of changes. `last_records` maps topic partitions to offset and checksum of
     the last record that was read. `unreadable` are ranges that cannot be read although their
-    brokers respond.
+    brokers respond. If `runs_again`, the driver must handle findings, such as new columns, and run
+    the batch again.
     """
 
+    runs_again: bool = False
     discoveries: tuple[Discovery, ...] = ()
     truncates: tuple[TableTruncate, ...] = ()
     source_tables: dict[str, Mapping[QualifiedSourceTable, int]] = field(default_factory=dict)
@@ -123,12 +125,6 @@ class Report:
     times: BatchTimes = field(default_factory=BatchTimes)
     unreadable: tuple[Unreadable, ...] = ()
     last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-
-    @property
-    def runs_again(self) -> bool:
-        """Whether the driver must handle findings, such as new columns, and run the batch again."""
-        handled = self.truncates or self.unreadable
-        return bool(handled) or not all(discovery.is_idle for discovery in self.discoveries)
 
 
 def as_bytes(blob: Blob) -> bytes:

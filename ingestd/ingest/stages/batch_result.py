@@ -42,6 +42,7 @@ class AttemptResult:
     `unreadable`, the batch must run again without them.
     """
 
+    runs_again: bool
     messages: Mapping[str, tuple[CommitMessage, ...]]
     discoveries: tuple[Discovery, ...]
     truncates: tuple[TableTruncate, ...]
@@ -54,12 +55,6 @@ class AttemptResult:
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     contested: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
-
-    @property
-    def runs_again(self) -> bool:
-        """Whether the batch must run again after the driver has handled the findings."""
-        handled = self.truncates or self.contested or self.unreadable
-        return bool(handled) or not all(discovery.is_idle for discovery in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
@@ -82,16 +77,16 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         times.add(report.times)
         _unite(topics, report.topics)
     owners = _owners(context, claims := _claims(reports))
-    discoveries = _all(report.discoveries for report in reports)
-    truncates = _all(report.truncates for report in reports)
+    contested = {table: own for table, own in owners.items() if own < claims[table].keys()}
 
     def is_admitted(event: Discovery | TableTruncate) -> bool:
         return event.source_table in owners[event.table]
 
     return AttemptResult(
+        runs_again=bool(contested) or any(report.runs_again for report in reports),
         messages=messages,
-        discoveries=in_order(filter(is_admitted, discoveries)),
-        truncates=tuple(filter(is_admitted, truncates)),
+        discoveries=in_order(filter(is_admitted, _all(r.discoveries for r in reports))),
+        truncates=tuple(filter(is_admitted, _all(r.truncates for r in reports))),
         source_tables=_source_tables(reports, owners),
         topics=topics,
         positions=_positions(reports),
@@ -100,7 +95,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         times=times,
         last_records=_last_records(reports),
         unreadable=_all(report.unreadable for report in reports),
-        contested={table: own for table, own in owners.items() if own < claims[table].keys()},
+        contested=contested,
     )
 
 

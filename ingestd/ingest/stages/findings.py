@@ -209,6 +209,7 @@ class Findings:
     def report(self) -> Report:
         """Return all findings as a report."""
         return Report(
+            runs_again=self.runs_again,
             discoveries=self.discoveries.findings(),
             truncates=tuple(self._truncates),
             source_tables={

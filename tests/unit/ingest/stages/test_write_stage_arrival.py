@@ -185,11 +185,12 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
         encode_abort_marker(),
         encode_report(
             Report(
+                runs_again=True,
                 truncates=(
                     TableTruncate(
                         "lake.a", QualifiedSourceTable("src", None, None, "a"), 1, "t", 0, 3
                     ),
-                )
+                ),
             )
         ),
     ],
