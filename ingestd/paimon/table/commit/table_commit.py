@@ -217,16 +217,16 @@ def commit(
     request = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
     # Batch commits are never replays, so their user is not looked up.
     current = state if _is_batch(request) else with_user(table, state, commit_user)
-    attempts = 0
     if _is_replay(current, request):
-        return _replayed(table, refresh_state(table, current), request, attempts)
-    retries, deltas = Retries(table.options), dict[str, Sequence[ManifestEntry]]()
+        return _replayed(table, refresh_state(table, current), request, 0)
+    retries, deltas, attempts = Retries(table.options), dict[str, Sequence[ManifestEntry]](), 0
     for change in changes:
         retry = _CommitRetry(table, request, change, current, retries)
         if not retry.run():
             return _replayed(table, retry.current, request, retry.attempts)
         current, attempts = retry.current, attempts + retry.attempts
-        deltas |= retry.deltas
+        if retry.delta is not None:
+            deltas[retry.delta.list_name] = retry.delta.entries
     return CommitResult("committed", current.snapshot, current, attempts, deltas)
 
 
@@ -247,7 +247,11 @@ def _replayed(
 
 
 class _CommitRetry:
-    """The retry loop for one snapshot; `current` is the newest known state of the table."""
+    """The retry loop for one snapshot.
+
+    `current` is the newest known state of the table, and `delta` the manifests of the last attempt,
+    if there was one.
+    """
 
     def __init__(
         self,
@@ -264,15 +268,7 @@ class _CommitRetry:
         self._change = change
         self._planned = planned
         self._retries = retries
-        self._delta: Delta | None = None
-
-    @property
-    def deltas(self) -> dict[str, Sequence[ManifestEntry]]:
-        """Return the entries of the last attempt by the name of its delta manifest list.
-
-        Before the first attempt, there are none.
-        """
-        return {} if self._delta is None else {self._delta.list_name: self._delta.entries}
+        self.delta: Delta | None = None
 
     def run(self) -> bool:
         """Publish the snapshot; return False if the same identifier was committed concurrently.
@@ -300,7 +296,7 @@ class _CommitRetry:
             attempt = self._prepare()
             self.attempts += 1
             reach(CrashPoint.SNAPSHOT_READY)
-            entries = self._delta.entries if self._delta else ()
+            entries = self.delta.entries if self.delta else ()
             if publish(self._table, attempt.snapshot, self._retries, entries):
                 reach(CrashPoint.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
@@ -365,10 +361,10 @@ class _CommitRetry:
 
     def _delta_on_current(self) -> Delta:
         entries = checked_entries(self._table, self._change, self.current)
-        if self._delta is None or self._delta.entries != entries:
+        if self.delta is None or self.delta.entries != entries:
             self._discard_delta()
-            self._delta = write_delta(self._table, entries, self._change.changelog)
-        return self._delta
+            self.delta = write_delta(self._table, entries, self._change.changelog)
+        return self.delta
 
     def _is_committed_already(self) -> bool:
         """Return whether the identifier was committed since the change was planned.
@@ -389,9 +385,9 @@ class _CommitRetry:
         )
 
     def _discard_delta(self) -> None:
-        if self._delta is not None:
-            discard(self._table, self._delta.written)
-            self._delta = None
+        if self.delta is not None:
+            discard(self._table, self.delta.written)
+            self.delta = None
 
 
 def publish(
