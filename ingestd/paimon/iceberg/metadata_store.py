@@ -246,8 +246,8 @@ class MetadataStore:
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
         """Delete manifest lists, and those of their manifests that are not in the list `kept`.
 
-        `paths` and `kept` are paths of manifest lists. Lists that are damaged or no longer exist
-        are skipped. Raises the errors of `read` for the list `kept`.
+        `paths` and `kept` are paths of manifest lists. The manifests of a damaged or missing list
+        are unknown, so they stay. Raises the errors of `read` for the list `kept`.
         """
         if not paths:
             return

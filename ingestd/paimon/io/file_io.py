@@ -105,7 +105,10 @@ class FileIO(Protocol):
         ...
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory. Raises StorageError if the new name is taken."""
+        """Rename a directory. Raises StorageError if it is missing, or the new name is taken.
+
+        An empty directory with the new name may be replaced instead.
+        """
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
 Manifests are immutable. A process may cache them in `MANIFEST_CACHE`; by default its limit is 0.
-Manifests that cannot contain a requested partition or bucket are not opened.
+Manifests that cannot contain one of a set of partitions or buckets are not opened.
 """
 
 import threading

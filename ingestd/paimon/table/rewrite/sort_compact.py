@@ -256,7 +256,7 @@ class ByAll:
 def sample_of(read: Read, rows: int) -> pa.Table:
     """Return a sample of evenly spread rows of `read`, which yields `rows` rows in total.
 
-    The sample has about `SAMPLE_ROWS` rows, fewer if there are fewer.
+    The sample has from `SAMPLE_ROWS` to twice as many rows, or all rows if there are fewer.
     """
     step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
     for batch in read():
