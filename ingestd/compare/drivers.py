@@ -181,7 +181,7 @@ def mysql_parameters(url: str) -> dict[str, Any]:
         "host": parts.hostname or "127.0.0.1",
         "port": parts.port or 3306,
         "database": unquote(parts.path.removeprefix("/")) or None,
-        "password": unquote(parts.password or os.environ.get("MYSQL_PWD", "")),
+        "password": unquote(parts.password or "") or os.environ.get("MYSQL_PWD", ""),
     }
     if "ssl_verify_identity" in given:
         parameters["ssl_verify_identity"] = given["ssl_verify_identity"] == "true"
