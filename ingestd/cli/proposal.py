@@ -62,7 +62,7 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
     """
     if len(topics) < 2:
         return None
-    first, last = min(topics).split("."), max(topics).split(".")
+    first, last = min(topics).split(".")[:-1], max(topics).split(".")[:-1]
     common = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     prefix = "".join(f"{part}." for part, _ in common)
     return f"{re.escape(prefix)}.*" if prefix else None

@@ -88,6 +88,8 @@ def test_topics_of_kafka_and_its_companions_are_left_out() -> None:
         (["shop.public.a", "shop.public.b"], r"shop\.public\..*"),
         (["shop.a", "shop.b.c"], r"shop\..*"),
         (["shop.ab", "shopping.ab"], None),
+        (["shop.orders", "shop.orders.retry"], r"shop\..*"),
+        (["shop", "shop.orders"], None),
         (["shop.a"], None),
         ([], None),
     ],
