@@ -61,7 +61,7 @@ def table_now_ms(table: FileStoreTable) -> int:
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
     """Return the snapshot with this id, or the newest snapshot if the id is None.
 
-    Raises ConfigError if the snapshot does not exist.
+    Raises ConfigError if the snapshot does not exist, and FormatError if its file is damaged.
     """
     if snapshot_id is not None:
         return requested_snapshot(table.io, table.paths, snapshot_id)

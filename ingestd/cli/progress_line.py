@@ -40,7 +40,7 @@ _DATA = "/bucket-"
 class FileCounts:
     """Counts of the files that an operation reads, writes and deletes; thread-safe.
 
-    `changed` is called after each counted operation, and after the entries of a directory are
+    `changed` is called before each counted operation, and before the entries of a directory are
     listed.
     """
 
@@ -58,7 +58,7 @@ class FileCounts:
         return self._read_data_files
 
     def read_file(self, path: str) -> None:
-        """Count a file that was opened for reading, and report progress."""
+        """Count a file that is opened for reading."""
         with self._lock:
             self.read += 1
             if _DATA in path and path not in self._known:
@@ -67,7 +67,7 @@ class FileCounts:
         self.changed(self)
 
     def wrote_file(self, path: str) -> None:
-        """Count a file that was created."""
+        """Count a file that is written."""
         with self._lock:
             self.written += 1
             if _DATA in path:
@@ -75,13 +75,13 @@ class FileCounts:
         self.changed(self)
 
     def deleted_file(self) -> None:
-        """Count a file that was deleted."""
+        """Count a file that is deleted."""
         with self._lock:
             self.deleted += 1
         self.changed(self)
 
     def looked(self) -> None:
-        """Call `changed` after a directory was listed, although no count changes."""
+        """Call `changed` before a directory is listed, although no count changes."""
         self.changed(self)
 
 

@@ -156,9 +156,9 @@ def take_sample(
 
 
 def _slots(settings: PipelineSettings) -> int:
-    """Return the setting `write-tasks`, or if it is not set, the number of cores of a local Spark.
+    """Return the setting `write-tasks`, or if it is not set, N of a Spark master `local[N]`.
 
-    The cores of a Spark cluster are not known here; the cores of this machine are returned instead.
+    For any other master, return the number of cores that this process may use.
     """
     local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
     cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))

@@ -154,7 +154,7 @@ _Polls: TypeAlias = Iterator[tuple[Document, str | None]]
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN_POINTS = 40
 _OTHER_LINES = 14
-"""Lines of the view that are not tables, with one source and no error."""
+"""Lines of the view besides those of tables, sources and errors."""
 _LEAST_TABLES = 3
 _SHOWN_ERRORS = 3
 _GOOD = {"running": "green", "starting": "yellow", "backoff": "yellow"}

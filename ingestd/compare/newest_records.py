@@ -82,7 +82,7 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return those of `keys` with a record that the table covers, at or after offset `since`.
+        """Return those of `keys` with a record that the table covers, from the offsets `since` on.
 
         Raises the errors of `find`.
         """
@@ -151,14 +151,14 @@ def search(
         where = TopicPartition(read.source, read.topic, read.partition)
         newest: dict[Key, RecordCoordinates] = {}
         for rows in history.read(where, read.start, read.until):
-            newest |= _last_rows(where, rows.rows, key_columns, wanted)
+            newest |= _rows_of_keys(where, rows.rows, key_columns, wanted)
         for key, record in newest.items():
             if key not in by_key or record.position >= by_key[key].position:
                 by_key[key] = record
     return NewestRecords(by_key, sum(read.rows for read in ranges))
 
 
-def _last_rows(
+def _rows_of_keys(
     where: TopicPartition,
     rows: pa.Table,
     key_columns: Sequence[ComparedColumn],

@@ -261,7 +261,10 @@ def _check_audit(settings: TableSettings) -> None:
 
 
 def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema) -> None:
-    """Raise ConfigError if a row filter does not fit the types or the options of its table."""
+    """Raise ConfigError if a row filter does not fit the types or the options of its table.
+
+    It cannot use a computed column whose value changes with the time.
+    """
     types = dict(settings.column_types)
     for name in where.sources:
         if (added := settings.shape.added_type(name, settings.column_types)) is not None:

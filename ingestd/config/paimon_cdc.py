@@ -264,7 +264,7 @@ def _of_table_alone(pattern: str) -> str:
 
 
 def _quoted_call(text: str) -> str:
-    """Quote the arguments of a function call that contain quotes, and double the quotes in them."""
+    """Quote the arguments of a function call that contain quotes; double their single quotes."""
     name, bracket, inside = text.partition("(")
     if not bracket or not inside.endswith(")") or not re.search("['\"]", inside):
         return text

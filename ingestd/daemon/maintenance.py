@@ -161,7 +161,8 @@ class Maintenance:
     def finish(self, stopping: threading.Event) -> None:
         """Wait until no compaction is triggered and no job runs, or until `stopping` is set.
 
-        Compactions then start although ingest lags. Failed ones are not waited for.
+        Compactions then start although ingest lags. Failed ones are not waited for. In mode `off`,
+        return at once.
         """
         with self._changed:
             self._finishing = True

@@ -12,7 +12,7 @@ _MINUTES = 23 * 60
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The `records` read in the `seconds` until `at` (seconds since 1970), and the lag at its end.
+    """The `records` read in the `seconds` until `at` (seconds since 1970), and the lag at `at`.
 
     `lag` is in records, `freshness` the largest lag of a table in seconds, `batch` the duration in
     seconds of the longest batch that finished. Each is None while unknown, or without a batch.
