@@ -165,6 +165,7 @@ class Status:
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
             self._lag_tracker.keep(self._reachable)
+            self._watchdog.expect_sources(len(self._reachable))
 
     def show_build(self, build: BuildInfo) -> None:
         """Set the versions and implementations in use, also as labels of `ingestd_build_info`."""
@@ -185,7 +186,7 @@ class Status:
             self._beat = self._ticks()
 
     def rests(self) -> None:
-        """Note a poll of the sources that found no new records, for the readiness probe."""
+        """Note that the query is idle, which counts as a poll for the readiness probe."""
         with self._lock:
             if self._running is None:
                 self._watchdog.done()

@@ -33,11 +33,18 @@ class Watchdog:
     ) -> None:
         self._clock = clock
         self._ticks = ticks
-        self._patience = min(STUCK_SECONDS + PER_SOURCE_SECONDS * max(sources - 1, 0), patience)
+        self._longest = patience
+        self.expect_sources(sources)
         self._last = ticks()
         self._held = False
         self.has_polled = False
         """Whether the query has polled since it was started."""
+
+    def expect_sources(self, sources: int) -> None:
+        """Set the number of sources that each poll asks."""
+        self._patience = min(
+            STUCK_SECONDS + PER_SOURCE_SECONDS * max(sources - 1, 0), self._longest
+        )
 
     def started(self) -> None:
         """Note that a query is being started."""
@@ -48,7 +55,7 @@ class Watchdog:
         self._last = self._ticks()
 
     def done(self) -> None:
-        """Note a poll: a batch has started or finished, or there are no new records."""
+        """Note a poll: a batch has started or finished, or the query is idle."""
         self._last, self.has_polled = self._ticks(), True
         metrics.record_poll(self._clock())
 

@@ -3,7 +3,7 @@ from prometheus_client import REGISTRY
 
 from ingestd.daemon.http_server import page
 from ingestd.daemon.status import Status
-from ingestd.daemon.watchdog import MISSING_SECONDS, STUCK_SECONDS
+from ingestd.daemon.watchdog import MISSING_SECONDS, PER_SOURCE_SECONDS, STUCK_SECONDS
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -27,6 +27,17 @@ def test_it_is_live_as_long_as_the_loop_ticks(status: Status, clock: Clock) -> N
     assert status.is_live
     status.beat()
     clock.now += STUCK_SECONDS - 1
+    assert status.is_live
+    clock.now += 1
+    assert not status.is_live
+
+
+def test_sources_that_a_reload_adds_may_all_be_slow(clock: Clock) -> None:
+    status = Status("shop", "1.0", ["a"], clock, clock)
+    status.enter("running")
+    status.follow(["a", "b", "c"])
+    clock.now += STUCK_SECONDS + 2 * PER_SOURCE_SECONDS
+    status.beat()
     assert status.is_live
     clock.now += 1
     assert not status.is_live
