@@ -6,7 +6,7 @@
     │   ├── SparkMasterError        exit 2   the Spark master does not accept the pipeline
     │   └── SparkSettingError       exit 2   Spark does not start with its settings
     ├── RetryableError                       restart the query with backoff, within a budget
-    │   ├── SourceError             exit 3   a request to Kafka failed
+    │   ├── SourceError             exit 3   a request to Kafka or a registry failed
     │   │   ├── SourceSilentError   exit 3   no broker responds: retried, see below
     │   │   └── LogChangedError     exit 3   a log lost or replaced records: the next start decides
     │   ├── StorageError            exit 4   an operation on the warehouse failed

@@ -104,7 +104,7 @@ class SupervisedRun(Protocol):
         """
 
     def rests(self) -> bool:
-        """Return whether the query is idle: no new records, waiting for its next trigger."""
+        """Return whether the query is idle: it runs no batch, and waits for its next trigger."""
 
     def executors(self) -> int | None:
         """Return the number of executors; None for a local master, or if it is unknown."""
