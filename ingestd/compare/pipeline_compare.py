@@ -59,7 +59,8 @@ class CompareOptions:
     slot in PostgreSQL. `limit` is the maximum number of differences of a table. `search_records`
     is the maximum number of offsets that are searched for the newest records of differing keys.
     `rows_per_second` limits the rate at which the source is read, and `page_rows` is the number of
-    rows that a statement hashes.
+    rows that a statement hashes. A statement may take `statement_seconds`. Without
+    `progress_file`, progress is kept in memory.
     """
 
     source: str

@@ -56,8 +56,8 @@ _TABLE = "/tables/"
 _Read = TypeVar("_Read")
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
-    "/livez": "200 while the daemon's loop is alive",
-    "/readyz": "200 while the query runs and its sources respond",
+    "/livez": "200 while the daemon makes progress",
+    "/readyz": "200 while the query runs and polls its sources",
     "/status": "state, tables, offsets and lag as JSON",
 }
 
