@@ -41,8 +41,8 @@ _BROKEN = (IndexError, KeyError, MemoryError, ValueError, zlib.error)
 """Exceptions for damaged bytes; invalid lengths and strings cause more kinds than in other formats.
 """
 MOST_COLUMNS = 2000
-"""Maximum number of columns of a file, nested ones included: the library's writer uses about 0.8 MB
-for each.
+"""Maximum number of columns of a file, counting the innermost of nested ones: the library's writer
+uses about 0.8 MB for each.
 """
 
 
@@ -336,7 +336,7 @@ _RUN_LENGTHS = 2
 
 
 def check_scales(stream: ScaleStream) -> None:
-    """Raise ValueError if a scale may be outside -1023 to 1023, IndexError for truncated bytes."""
+    """Raise ValueError if a scale may be outside -1023 to 1023, IndexError for a cut header."""
     if stream.encoding != _RUN_LENGTHS:
         raise ValueError(f"scales of decimals in encoding {stream.encoding}")
     data, at = stream.data, 0

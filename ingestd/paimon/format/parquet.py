@@ -446,7 +446,7 @@ def _encodings(schema: pa.Schema) -> dict[str, str] | None:
 
 
 def _is_whole(arrow_type: pa.DataType, schema: pa.Schema) -> bool:
-    """Return whether values of the type are stored as integers of 32 or 64 bits."""
+    """Return whether a type has more than 8 bits and is stored as integers of 32 or 64 bits."""
     if pa.types.is_decimal(arrow_type):
         return bool(arrow_type.precision <= _INTEGER_DIGITS)
     if pa.types.is_timestamp(arrow_type):

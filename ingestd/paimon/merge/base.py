@@ -111,7 +111,8 @@ def _newest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
 def _oldest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
     """Return the position of the oldest row of each key; only row kinds and levels are read.
 
-    Raises UnsupportedError for a deletion among several rows of a key unless deletions are ignored.
+    Ignored rows do not count; a key without other rows is left out. Raises UnsupportedError for a
+    deletion among several rows of a key unless deletions are ignored.
     """
     merge_input = MergeInput.of(rows, keys, rules)
     several = ~merge_input.single[merge_input.events.key]

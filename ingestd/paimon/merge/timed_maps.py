@@ -23,8 +23,8 @@ def merge_map_with_keytime(
 ) -> Column:
     """Return a map per key with the latest entry of each map key.
 
-    A null value removes the map key; a value without a time changes nothing. The only map of a key
-    is kept unchanged.
+    The first map of a key is taken as it is. In later maps, a null value removes the map key, and a
+    value without a time changes nothing.
     """
     elements = Elements.of(column, events, ops)
     alone = elements.cells == 1

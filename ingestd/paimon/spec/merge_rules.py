@@ -92,7 +92,10 @@ class MergeRules:
         return tuple(name for name in dict.fromkeys(needed) if name not in columns)
 
     def keeps_older(self, column: str) -> bool:
-        """Return whether the older value of a column remains if a newer row has a null."""
+        """Return whether the older value of a column remains if a newer row has a null.
+
+        Engines that pick a row, and columns of the primary key, return False.
+        """
         function = self.functions.get(column)
         if function is not None:
             return function.name not in _NULL_COUNTS

@@ -27,8 +27,8 @@ BASE_PROPERTY = f"{CARRIED_PREFIX}base"
 It is set only in the snapshot that introduces the record, and is not copied to later snapshots.
 """
 OVERWRITTEN_PROPERTY = f"{CARRIED_PREFIX}overwritten"
-"""Property with the id of a snapshot, later than a progress record, in which another program
-replaced rows.
+"""Property with the ids of the snapshots, later than a progress record, in which other programs
+replaced rows, separated by commas.
 """
 CARRIED_OPTION = f"{CARRIED_PREFIX}pipelines"
 """Table option with the pipelines whose progress records the snapshots of the table carry."""

@@ -240,8 +240,8 @@ class Rewrite:
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
     """Write the rows of the `old` buckets to new buckets; yield a message per bucket with rows.
 
-    Raises FormatError if an old bucket has a row that the bucket function assigns to another
-    bucket; the files of messages that were not yielded yet are then deleted.
+    Raises FormatError for a row whose new bucket shows that it was in a wrong old bucket (see
+    `Rewrite.feeds`); the files of messages that were not yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):

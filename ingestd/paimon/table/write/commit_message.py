@@ -20,8 +20,9 @@ class CommitMessage:
     not be added there again: readers take it for deleted.
 
     `compact_expected` are the names of the other files of the bucket above level 0, on which the
-    compaction relies (None: not checked). `removed_index_files` are the names of index files of
-    deletion vectors that the new ones replace, for tables whose buckets may have several of them.
+    compaction relies (None: not checked). `removed_index_files` are the names of index files that
+    the compaction removes: those of deletion vectors if a bucket may have several, and hash indexes
+    that are rebuilt.
     """
 
     partition: bytes
