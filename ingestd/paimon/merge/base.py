@@ -38,7 +38,7 @@ class MergeEngine(Protocol):
     def merge(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         """Return one row per key, ordered by key; `keys` holds the order of the input rows.
 
-        A key may have no row if all its rows are ignored.
+        Of a key whose rows are all ignored, the row is a deletion.
         """
         ...
 
@@ -46,8 +46,9 @@ class MergeEngine(Protocol):
 def merge_rows(
     rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
 ) -> pa.Table:
-    """Return one row per key, ordered by key; a key whose rows are all ignored has none.
+    """Return one row per key, ordered by key.
 
+    For a key whose rows are all ignored, engines that pick rows return none, others a deletion.
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
     columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
     numbers, which are then not read. Raises the errors of `merge_sorted`.

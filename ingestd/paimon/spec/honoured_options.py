@@ -45,7 +45,7 @@ DYNAMIC_BUCKET_INITIAL = optional(
     "dynamic-bucket.initial-buckets", parse_int, "Buckets with which a partition begins."
 )
 DYNAMIC_BUCKET_MAX = honoured(
-    "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: no limit."
+    "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: 32767."
 )
 DYNAMIC_BUCKET_ASSIGNERS = optional(
     "dynamic-bucket.assigner-parallelism", parse_int,

@@ -274,9 +274,9 @@ def check_levels(
 ) -> None:
     """Check the files of a bucket against each other; add problems to `findings`.
 
-    All files must have the same bucket count. In a primary-key table, level-0 files with
-    overlapping key ranges must have disjoint ranges of sequence numbers, and files of the same
-    higher level must have disjoint key ranges.
+    All files must have the same bucket count. In a primary-key table, files of the same level
+    above 0 must have disjoint key ranges, and level-0 files with overlapping key ranges should have
+    disjoint ranges of sequence numbers (else a warning).
     """
     totals = {entry.total_buckets for entry in entries}
     if len(totals) > 1:
@@ -311,7 +311,10 @@ def _check_ranges(
 def _check_sequences(
     types: Sequence[DataType], files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
-    """Check that files with overlapping key ranges have disjoint ranges of sequence numbers."""
+    """Check that files with overlapping key ranges have disjoint ranges of sequence numbers.
+
+    Each file is compared with the next one by smallest sequence number only.
+    """
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
     for earlier, two in pairwise(ordered):
         if earlier.max_sequence_number < two.min_sequence_number:
