@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
+import numpy as np
+
 from ingestd.errors import ArgumentError
 from ingestd.paimon.spec.arrow import timestamp_unit
 from ingestd.paimon.spec.data_types import (
@@ -64,7 +66,11 @@ def _parse(text: str, t: DataType) -> object:
 def _parse_number(text: str, t: DataType) -> object:
     if t.root == "BOOLEAN":
         return _BOOLEANS[text.lower()]
-    if t.root in ("FLOAT", "DOUBLE"):
+    if t.root == "FLOAT":
+        # The nearest number that the column can have: statistics are compared with it, too.
+        with np.errstate(over="ignore"):
+            return float(np.float32(text))
+    if t.root == "DOUBLE":
         return float(text)
     number = Decimal(text)
     if t.root in INTEGER_ROOTS:

@@ -15,6 +15,8 @@ from ingestd.paimon.spec.literals import parse_literal, timestamp_millis
         ("1e3", "INT", 1000),
         ("1.50", "DECIMAL(5, 2)", Decimal("1.5")),
         ("1e300", "DOUBLE", 1e300),
+        ("0.1", "FLOAT", 0.10000000149011612),
+        ("-1e39", "FLOAT", -float("inf")),
         (" x ", "STRING", " x "),
         ("0xFF00", "BYTES", b"\xff\x00"),
         ("2024-02-29", "DATE", 19782),

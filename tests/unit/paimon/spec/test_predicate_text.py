@@ -5,6 +5,7 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.predicate import And, Comparison, IsIn, IsNull, Like, Not, Or, Predicate
+from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_test
 from ingestd.paimon.spec.predicate_text import parse_predicate
 
 FIELDS = [
@@ -71,3 +72,23 @@ def test_text_becomes_a_predicate(text: str, wanted: Predicate) -> None:
 def test_mistakes_are_explained(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_predicate(text, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("f = 0.1", True),
+        ("f <= 0.1", True),
+        ("f IN (0.1)", True),
+        ("f >= 0.1", True),
+        ("f > 0.1", False),
+        ("f < 0.1", False),
+    ],
+)
+def test_statistics_of_a_float_column_and_its_literals_have_the_same_digits(
+    text: str, matches: bool
+) -> None:
+    stored = 0.10000000149011612
+    predicate = parse_predicate(text, [DataField(0, "f", parse_type("FLOAT"))])
+    stats = stats_test({"f": ColumnStats(stored, stored, 0, 1)})
+    assert may_match(predicate, stats) is matches
