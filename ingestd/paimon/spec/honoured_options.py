@@ -123,7 +123,10 @@ DISTINCT = honoured(
     "fields.<column>.distinct", parse_bool, False, "`collect` and `listagg` keep each value once."
 )
 NESTED_KEY = honoured(
-    "fields.<column>.nested-key", parse_names, _NO_NAMES, "Key of the rows of `nested_update`."
+    "fields.<column>.nested-key",
+    parse_names,
+    _NO_NAMES,
+    "Key of the rows of `nested_update` and `nested_partial_update`.",
 )
 COUNT_LIMIT = optional(
     "fields.<column>.count-limit", parse_int, "Most rows that `nested_update` keeps."
@@ -343,7 +346,7 @@ COMPACTION_TRIGGER = honoured(
 STOP_TRIGGER = optional(
     "num-sorted-run.stop-trigger",
     parse_int,
-    "Sorted runs at which writers wait; by default trigger + 3.",
+    "Sorted runs above which writers wait; by default trigger + 3.",
 )
 NUM_LEVELS = optional("num-levels", parse_int, "Levels of a bucket; by default trigger + 1.")
 DELTA_COMMITS = optional(
@@ -557,7 +560,9 @@ SCAN_TIME = optional(
     "scan.timestamp", parse_text, "Time as of which the table is read, in the machine's time zone."
 )
 SCAN_WATERMARK = optional(
-    "scan.watermark", parse_int, "Watermark in milliseconds; the first snapshot with it is read."
+    "scan.watermark",
+    parse_int,
+    "Watermark in milliseconds; the first snapshot that reached it is read.",
 )
 SCAN_VERSION = optional(
     "scan.version", parse_text, "Tag, snapshot id, or `watermark-` and a watermark, to read."
