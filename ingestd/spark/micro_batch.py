@@ -254,13 +254,14 @@ class MicroBatch:
         return context, self._groups(reading)
 
     def _follow(self, batch: Batch) -> None:
-        """Prefetch the next batch if it is planned and large enough for several tasks."""
-        if batch.following is None:
-            return
-        groups = self._groups(batch.following.ranges())
-        if len(groups) > 1:
-            context = self._registry.context(self._slots(), {}, batch.following.ranges())
-            self._prefetch.follow(context, groups)
+        """Prefetch the next batch if it is planned and large enough for several tasks.
+
+        A batch with a topic that is not read yet is not prefetched: its start looks up the key.
+        """
+        ranges = [] if batch.following is None else batch.following.ranges()
+        groups, keys = self._groups(ranges), self._registry.keys
+        if len(groups) > 1 and all((range_.source, range_.topic) in keys for range_ in ranges):
+            self._prefetch.follow(self._registry.context(self._slots(), {}, ranges), groups)
 
     def _slots(self) -> int:
         return self._settings.limits.write_tasks or self._spark.defaultParallelism
