@@ -19,7 +19,7 @@ from ingestd.cdc.columns.temporal_columns import (
     read_texts,
     time_of_day,
 )
-from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, new_infinities, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -132,7 +132,10 @@ def recast(array: Array, column: WireColumn) -> Array:
         return _temporal(array, column, declared)
     if declared.root == "DECIMAL" and column.data_type.root in INTEGER_ROOTS:
         return pa.array(array.to_pylist(), target)
-    return array.cast(target)
+    values = array.cast(target)
+    if pa.types.is_floating(target) and new_infinities(array, values):
+        raise OverflowError(f"out of range of {declared}")
+    return values
 
 
 def _bit_texts(array: Array) -> Array:

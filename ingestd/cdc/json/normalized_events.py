@@ -62,7 +62,8 @@ class TableNormalizer:
         It is needed if it contains a key column, which may have changed, if `images` is set, or if
         the key columns are unknown.
         """
-        if self.images or not self.quoted_keys:
+        if self.images or not self.quoted_keys or b"\\" in before:
+            # Characters of a name may be escaped.
             return before
         for name in self.quoted_keys:
             if name in before:

@@ -7,8 +7,13 @@ import pyarrow.compute as pc
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
-from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataType
+from ingestd.paimon.spec.arrow import new_infinities, to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    NESTED_ROOTS,
+    DataType,
+)
 from ingestd.paimon.spec.row_selection import Mask
 
 
@@ -65,7 +70,24 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
         return texts
     if target.length is not None and _longest(chunk) > target.length:
         raise pa.ArrowInvalid(f"longer than {target.length} bytes")
-    return pc.cast(chunk, arrow_type, safe=target.root not in ("FLOAT", "DOUBLE"))
+    if target.root in ("FLOAT", "DOUBLE"):
+        return _floats(chunk, arrow_type)
+    if target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS:
+        _refuse_hexadecimal(chunk)
+    return pc.cast(chunk, arrow_type)
+
+
+def _refuse_hexadecimal(texts: Values) -> None:
+    """Raise ArrowInvalid for texts like 0x10, which Arrow would cast to an integer."""
+    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+        raise pa.ArrowInvalid("not an integer")
+
+
+def _floats(chunk: Values, arrow_type: pa.DataType) -> Values:
+    floats: Values = pc.cast(chunk, arrow_type, safe=False)
+    if new_infinities(chunk, floats):
+        raise pa.ArrowInvalid(f"out of range of {arrow_type}")
+    return floats
 
 
 def _longest(values: Values) -> int:

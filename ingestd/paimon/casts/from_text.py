@@ -23,6 +23,7 @@ from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataT
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TIME_BITS = {"DATE": 32, "TIME": 32, **dict.fromkeys(TIMESTAMP_ROOTS, 64)}
 _DIGITS = re.compile(r"[0-9]+")
 _WHOLE = re.compile(r"([+-]?)([0-9]*)(?:\.[0-9]*)?")
 _FLOAT = re.compile(
@@ -62,7 +63,7 @@ def cast_from_text(array: Array, target: DataType) -> Array:
     if target.root == "DECIMAL":
         return decimals(texts, _decimal, target)
     convert = _converter(target)
-    distinct = {text: convert(text) for text in set(texts) - {None}}
+    distinct = {text: _converted(text, convert, target) for text in set(texts) - {None}}
     cells = [None if text is None else distinct[text] for text in texts]
     arrow_type = to_arrow_type(target)
     if target.root in TIMESTAMP_ROOTS:
@@ -73,6 +74,21 @@ def cast_from_text(array: Array, target: DataType) -> Array:
         with np.errstate(over="ignore"):
             return pa.array(cells, pa.float64()).cast(arrow_type, safe=False)
     return pa.array(cells, arrow_type)
+
+
+def _converted(text: str, convert: Callable[[str], object], target: DataType) -> object:
+    """Convert a string; raise UnsupportedError if it is invalid, or out of range of the type."""
+    try:
+        value = convert(text)
+    except ValueError as error:
+        # Python does not convert more than 4300 digits to an integer.
+        raise _unreadable(text, str(target)) from error
+    bits = _TIME_BITS.get(target.root)
+    if bits is not None and isinstance(value, int):
+        half = 1 << (bits - 1)
+        if not -half <= value < half:
+            raise _unreadable(text, str(target))
+    return value
 
 
 def _converter(target: DataType) -> Callable[[str], object]:

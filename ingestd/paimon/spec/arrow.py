@@ -223,6 +223,23 @@ def fold_zeros(column: Column) -> Column:
     return cast("Column", folded)
 
 
+def new_infinities(values: Array, floats: Array) -> bool:
+    """Return whether any of `floats` is infinite although the value from which it was cast is not.
+
+    Arrow casts numbers that are out of range of a floating-point type to infinity.
+    """
+    arrow: Any = pc
+    infinite = arrow.is_inf(floats)
+    if not arrow.any(infinite).as_py():
+        return False
+    if pa.types.is_floating(values.type):
+        infinite = arrow.and_not(infinite, arrow.is_inf(values))
+    elif pa.types.is_string(values.type):
+        named = arrow.match_substring_regex(values, r"^[+-]?inf(inity)?$", ignore_case=True)
+        infinite = arrow.and_not(infinite, named)
+    return bool(arrow.any(infinite).as_py())
+
+
 def column_of(values: Sequence[object], t: DataType) -> Array:
     """Return an Arrow column from values as returned by `column_values`."""
     return array_of(values, to_arrow_type(t))

@@ -67,6 +67,7 @@ NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.iside
 _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
 _MICROSECONDS = DataType("TIMESTAMP", precision=6)
+_NANOSECONDS = DataType("TIMESTAMP", precision=9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +269,20 @@ def _refuse_lost_digits(text: str, target: DataType) -> None:
     have a time of the day other than midnight.
     """
     texts: Values = pa.array([text], pa.string())
-    exact, taken = cast_text(texts, _MICROSECONDS), cast_text(texts, target)
+    exact, taken = _exact_time(texts), cast_text(texts, target)
     if exact.is_null()[0].as_py() or taken.is_null()[0].as_py():
         return
     taken = taken.cast(pa.timestamp(taken.type.unit)) if target.root != "DATE" else taken
     if not taken.cast(exact.type).equals(exact):
         raise ConfigError(f"'{text}' has more digits than {target}; CAST the column")
+
+
+def _exact_time(texts: "Values") -> "Values":
+    """Return times with all their digits: in nanoseconds, or in microseconds if out of range."""
+    try:
+        return cast_text(texts, _NANOSECONDS)
+    except UnsupportedError:
+        return cast_text(texts, _MICROSECONDS)
 
 
 def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ingestd.cdc.base import Decoded, FormatSettings, SourceTable, load_data_format
+from ingestd.paimon.spec.data_types import RowKind
 from tests.support.registered import chunk_of
 
 COLUMNS = {"columns": [{"type": "int", "name": "id"}, {"type": "int", "name": "b"}]}
@@ -50,3 +51,10 @@ def test_without_a_table_that_agrees_nothing_is_proven(definition: object) -> No
 def test_a_statement_that_cannot_be_read_is_refused() -> None:
     [dead_letter] = decode(altered(sql=5)).rejected
     assert dead_letter.reason == "invalid-ddl"
+
+
+def test_an_update_of_a_key_whose_name_is_escaped_deletes_the_old_row() -> None:
+    row = {"type": "update", "primary_key_columns": ["né"], "data": {"né": 2}, "old": {"né": 1}}
+    [batch] = decode(row).batches
+    assert batch.columns.column("né").to_pylist() == [1, 2]
+    assert batch.row_kind.tolist() == [RowKind.DELETE, RowKind.UPDATE_AFTER]

@@ -21,6 +21,10 @@ from ingestd.paimon.spec.data_types import DataType, parse_type
         ("INT", "DECIMAL(12, 2)", [7], [pa.scalar(7, pa.decimal128(12, 2)).as_py()]),
         ("VARBINARY(3)", "VARBINARY(2)", [b"ab", b"abc"], [b"ab", None]),
         ("STRING", "INT", ["5", "x"], [5, None]),
+        ("STRING", "INT", ["0x10", "7"], [None, 7]),
+        ("DOUBLE", "FLOAT", [1e300, float("-inf"), 1.5, None], [None, float("-inf"), 1.5, None]),
+        ("STRING", "FLOAT", ["1e300", "-Infinity", "1.5"], [None, float("-inf"), 1.5]),
+        ("STRING", "DOUBLE", ["1e999", "1e300"], [None, 1e300]),
     ],
 )
 def test_casts(source: str, target: str, values: list[Any], wanted: list[Any]) -> None:

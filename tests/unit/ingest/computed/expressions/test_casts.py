@@ -52,3 +52,18 @@ def test_values(sql: str, wanted: list[Any]) -> None:
 def test_many_bad_texts_are_each_read_once() -> None:
     found = values("cast(n as int)", {"n": ("STRING", ["7", "x", None] * 500)})
     assert found == [7, FAILED, None] * 500
+
+
+@pytest.mark.parametrize(
+    "data_type", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(9)", "DATE", "TIME(0)", "INT"]
+)
+@pytest.mark.parametrize("text", ["9999999-12-31", "9" * 5000, f"{'9' * 30}:00:00"])
+def test_a_text_out_of_range_fails_for_its_row(data_type: str, text: str) -> None:
+    columns: Columns = {"s": ("STRING", [text, None])}
+    assert values(f"cast(s as {data_type})", columns) == [FAILED, None]
+
+
+def test_a_day_beyond_the_range_of_nanoseconds_fails_for_its_row() -> None:
+    columns: Columns = {"s": ("STRING", ["9999-12-31", "1970-01-02"])}
+    found = values("cast(s as timestamp(9))", columns)
+    assert found == [FAILED, datetime.fromisoformat("1970-01-02")]

@@ -66,10 +66,12 @@ def test_a_pattern_that_ends_with_its_escape_character_is_refused(pattern: str) 
         ("t in ('1970-01-01', '1969-12-31 23:59:59.9999')", "TIMESTAMP(3)"),
         ("z < '1970-01-01 00:00:00.5'", "TIMESTAMP(0) WITH LOCAL TIME ZONE"),
         ("y < '1970-01-01 12:00:00'", "DATE"),
+        ("m < '1970-01-01 00:00:00.0000001'", "TIMESTAMP(6)"),
     ],
 )
 def test_a_time_with_more_digits_than_the_column_is_refused(sql: str, data_type: str) -> None:
     columns = {**COLUMNS, "z": ("TIMESTAMP_LTZ(0)", [0] * 3), "y": ("DATE", [0, 1, None])}
+    columns["m"] = ("TIMESTAMP(6)", [0] * 3)
     with pytest.raises(ConfigError) as caught:
         values(sql, columns)
     assert f"has more digits than {data_type}; CAST the column" in caught.value.message
@@ -79,3 +81,6 @@ def test_a_time_with_the_digits_of_the_column_is_compared() -> None:
     assert values("t < '1970-01-02 00:00:00.000000'", COLUMNS) == [True, False, None]
     assert values("y <= '1970-01-01 00:00:00'", {"y": ("DATE", [0, 1])}) == [True, False]
     assert values("cast(t as timestamp(6)) < '1970-01-01 00:00:00.0001'", COLUMNS)[0] is True
+    nanoseconds = {"n": ("TIMESTAMP(9)", [123_456_788, 123_456_789])}
+    assert values("n < '1970-01-01 00:00:00.123456789'", nanoseconds) == [True, False]
+    assert values("m < '9999-12-31 00:00:00'", {"m": ("TIMESTAMP(6)", [0])}) == [True]
