@@ -94,7 +94,8 @@ class Writer:
             raise ArgumentError(
                 f"table {self._table.name} has no primary key: nothing to delete by"
             )
-        self._add(arrow_rows(self._table, data, partial=True), RowKind.DELETE)
+        rows = arrow_rows(self._table, data, partial=True)
+        self._add(_marked_as_deleted(self._table, rows), RowKind.DELETE)
 
     def commit(self) -> Snapshot | None:
         """Commit the rows; return the snapshot, or None if there was nothing to commit.
@@ -187,6 +188,16 @@ class Writer:
     def _must_be_open(self) -> None:
         if not self._open:
             raise ValueError("this writer has committed or given up; ask the table for another")
+
+
+def _marked_as_deleted(table: FileStoreTable, rows: pa.Table) -> pa.Table:
+    """Return the rows with the kind -D in the column of `rowkind.field`, which decides the kind."""
+    name = table.merge_rules.rowkind_field
+    if name is None:
+        return rows
+    at = rows.column_names.index(name)
+    kinds = pa.array([RowKind.DELETE.symbol] * rows.num_rows, pa.string())
+    return rows.set_column(at, rows.field(at), kinds)
 
 
 def _refuse_nulls(table: FileStoreTable, rows: pa.Table) -> None:

@@ -12,6 +12,7 @@ from ingestd.errors import CommitConflictError, ConfigError, UnsupportedError
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.library.warehouse import Warehouse
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.verify.table_verify import verify
 
 SCHEMA = pa.schema(
@@ -79,6 +80,34 @@ def test_append_tables_keep_every_row_and_delete_none(warehouse: Warehouse) -> N
     assert table.to_arrow().num_rows == 2
     with pytest.raises(ConfigError, match="no primary key"):
         table.delete([{"id": 1, "dt": "a"}])
+
+
+@pytest.mark.parametrize("bucket", ["-1", "2"])
+def test_rows_of_a_table_with_a_row_kind_column_are_deleted_whatever_it_contains(
+    warehouse: Warehouse, bucket: str
+) -> None:
+    schema = SCHEMA.append(pa.field("kind", pa.string()))
+    options = {"rowkind.field": "kind", "bucket": bucket}
+    table = warehouse.create("db.t", schema, primary_keys=["id"], options=options)
+    table.write([{"id": i, "dt": "a", "v": i, "kind": "+I"} for i in range(3)])
+    table.delete(table.to_arrow(where="id = 0"))
+    table.delete([{"id": 1}])
+    assert values(table) == {2: 2.0}
+
+
+@pytest.mark.parametrize("engine", ["first-row", "partial-update"])
+def test_an_ignored_delete_of_a_missing_key_does_not_tie_the_key_to_a_partition(
+    warehouse: Warehouse, engine: str
+) -> None:
+    options = {"merge-engine": engine, "ignore-delete": "true"}
+    table = made(warehouse, primary_keys=["id"], partition_keys=["dt"], options=options)
+    with table.writer() as writer:
+        writer.write([{"id": 1, "dt": "a", "v": 1}])
+        writer.delete([{"id": 2, "dt": "a"}])
+    table.write([{"id": 2, "dt": "b", "v": 2}])
+    compact_table(table.files, now_ms=0, full=True)
+    rows = table.to_arrow().to_pylist()
+    assert sorted((row["id"], row["dt"]) for row in rows) == [(1, "a"), (2, "b")]
 
 
 def test_overwriting_replaces_the_partitions_of_the_rows(warehouse: Warehouse) -> None:
