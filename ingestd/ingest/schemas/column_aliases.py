@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.ingest.values.value_casts import coalesced
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.row_selection import Mask
 
@@ -67,6 +66,4 @@ def _either(
             f"column '{name}' is {first[1]}, and {second[1]} under its old name; no type holds "
             "both: fix the type in schema.column-types"
         )
-    arrow_type = to_arrow_type(merged)
-    together: Values = pc.coalesce(first[0].cast(arrow_type), second[0].cast(arrow_type))
-    return together, merged
+    return coalesced((first, second), merged), merged

@@ -17,9 +17,8 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.errors import FormatError, SchemaConflictError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
-from ingestd.ingest.values.value_casts import cast_values
+from ingestd.ingest.values.value_casts import coalesced
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.row_selection import Mask
 
@@ -238,9 +237,4 @@ def _either(
     if known is None:
         return moved
     merged = type_of_both(change, moved[1], known[1])
-    arrow_type: Values = to_arrow_type(merged)
-    both = [
-        values if values.type == arrow_type else cast_values(values, data_type, merged)[0]
-        for values, data_type in (known, moved)
-    ]
-    return pc.coalesce(*both), merged
+    return coalesced((known, moved), merged), merged

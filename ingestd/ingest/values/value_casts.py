@@ -1,5 +1,7 @@
 """Cast values to another type, and report which values the type cannot hold."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +31,20 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
     marks = [mark for _, mark in casts]
     failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
     return _chunked([values for values, _ in casts], arrow_type), failed
+
+
+def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> Values:
+    """Return the first value of each row that is not null in columns (values, type), as `target`.
+
+    The target type must hold the values of all columns.
+    """
+    arrow_type: Values = to_arrow_type(target)
+    return pc.coalesce(
+        *(
+            values if values.type == arrow_type else cast_values(values, data_type, target)[0]
+            for values, data_type in columns
+        )
+    )
 
 
 def _chunked(chunks: list[Values], arrow_type: Values) -> Values:

@@ -1,5 +1,6 @@
 """A renamed column is one column, whichever name a row has it under."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,22 @@ def test_values_of_both_names_are_one_column_of_the_wider_type() -> None:
     assert found.columns.to_pydict() == {"new": [1, 2], "id": [7, 8]}
     assert str(found.types["new"]) == "BIGINT"
     assert found.primary_keys == ("new", "id")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (("DECIMAL(12, 8)", [Decimal("0.00000001"), None]), ("STRING", [None, "x"]),
+         ["0.00000001", "x"]),
+        (("BIGINT", [2**53 + 1, None]), ("DOUBLE", [None, 0.5]), [2.0**53, 0.5]),
+    ],
+)  # fmt: skip
+def test_values_under_the_old_name_have_the_form_that_a_widened_column_gives_them(
+    old: tuple[str, list[Any]], new: tuple[str, list[Any]], expected: list[Any]
+) -> None:
+    """Paimon writes no exponent in decimals; a large integer loses digits, as type merges say."""
+    found = renamed(batch({"old": old, "new": new, "id": ("INT", [7, 8])}), {"new": "old"})
+    assert found.columns.column("new").to_pylist() == expected
 
 
 def test_rows_that_have_one_of_the_columns_do_not_lack_the_other() -> None:
