@@ -76,7 +76,11 @@ def is_control(node: AvroNode, topic: str) -> bool:
         return False
     if topic.startswith(_HEARTBEAT_TOPIC) or names == {"ts_ms"}:
         return True
-    if names & {"ddl", "tableChanges"} or {"status", "id", "event_count"} <= names:
+    if (_SOURCE in names and names & {"ddl", "tableChanges"}) or {
+        "status",
+        "id",
+        "event_count",
+    } <= names:
         return True
     raise refuse(
         "decode", "missing-op", "the message value has no field op: it is not a Debezium event"

@@ -93,7 +93,7 @@ class BsonDialect:
         Raises RecordError if the message is invalid.
         """
         payload = self._envelopes.open(value)[1]
-        if payload == NULL or is_control(self._heads.read(payload), topic):
+        if payload == NULL or is_control(self._heads.read(payload), payload, topic):
             return None
         event = self._events.read(payload)
         normalizer = self._normalizer(event)

@@ -14,6 +14,8 @@ _NULL = msgspec.Raw(b"null")
 _PART = "message value"
 _TRUNCATE = "t"
 _LOGICAL_MESSAGE = "m"
+_HEARTBEAT = frozenset({"ts_ms"})
+_TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
 _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
 """The event time field of change events in JSON, with or without a schema envelope."""
@@ -49,6 +51,7 @@ class Event:
     is_truncate: bool
 
 
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_head = msgspec.json.Decoder(Head).decode
 _decode_source = msgspec.json.Decoder(_Source).decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -78,31 +81,38 @@ def read_event(payload: bytes, topic: str) -> Event | None:
     except PARSE_ERRORS as error:
         raise RecordError(explain(error, _PART)) from error
     if is_null(head.op):
-        if is_control(head, topic):
+        if is_control(head, payload, topic):
             return None
         raise refuse(
             "decode", "missing-op", f"the {_PART} has no field op: it is not a Debezium event"
         )
     operation = _operation(head)
-    if operation == _LOGICAL_MESSAGE:
+    if operation == _LOGICAL_MESSAGE and not is_null(head.source):
         return None
     source, position = _source(head)
     return Event(head, source, position, operation == _TRUNCATE)
 
 
-def is_control(head: Head, topic: str) -> bool:
-    """Return whether a payload is a heartbeat, schema change event or transaction event."""
+def is_control(head: Head, payload: bytes, topic: str) -> bool:
+    """Return whether a payload is a heartbeat, schema change event or transaction event.
+
+    `head` are its outer fields. A row with a column of the same name as a field of such an event,
+    such as `ts_ms`, is none: heartbeats and transaction events have no other fields, and a schema
+    change event has a source.
+    """
     if not is_null(head.op):
         return False
     if topic.startswith(_HEARTBEAT_TOPIC):
         return True
     if not is_null(head.ddl) or not is_null(head.table_changes):
-        return True
-    if not is_null(head.after) or not is_null(head.before):
-        return False
+        return not is_null(head.source)
     if bytes(head.status) in (b'"BEGIN"', b'"END"'):
-        return not is_null(head.id)
-    return not is_null(head.ts_ms) and is_null(head.source)
+        return bytes(head.id).startswith(b'"') and _has_only(payload, _TRANSACTION)
+    return not is_null(head.ts_ms) and _has_only(payload, _HEARTBEAT)
+
+
+def _has_only(payload: bytes, names: frozenset[str]) -> bool:
+    return _decode_fields(payload).keys() <= names
 
 
 def _operation(head: Head) -> str:
