@@ -2,12 +2,13 @@
 
 Each message inserts a row into the table after which its topic is named. If message keys have a
 schema, their fields are the primary key, and a message without a value deletes the row with its
-key. Keys without a schema are ignored. The first key of a topic determines whether its keys have a
-schema.
+key. Keys of a topic are ignored if none of the first keys has a schema; else a key without a schema
+rejects its record.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -20,13 +21,14 @@ from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.wire_column import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
-from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
+from ingestd.cdc.record_errors import Reasons, RecordError, rejected
 from ingestd.cdc.schema_frames import FrameGroup, Refine, SchemaFrame, frame_of, grouped, tombstones
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.paimon.spec.data_types import DataType
 
 Types = Mapping[str, DataType]
-_NO_REASON = Reason("key", "no-schema-id", "the message key has no schema")
+_FIRST_KEYS = 100
+"""The number of keys of a chunk that are read to find out whether keys have a schema."""
 Fields = Mapping[str, AvroColumn]
 """The columns of messages, by name."""
 
@@ -96,17 +98,21 @@ class PlainRecords:
         keyed = self._keyed.get(chunk.topic)
         if keyed is not None:
             return keyed
-        for index, key in enumerate(chunk.keys):
-            if key is not None:
-                frame = self._key_frame(chunk, index, key)
-                refused: Reasons = {}
-                try:
-                    self._reader.read(frame, [key], "key", refused)
-                except RecordError:
-                    refused = {0: _NO_REASON}
-                self._keyed[chunk.topic] = not refused
-                return not refused
-        return False
+        present = ((index, key) for index, key in enumerate(chunk.keys) if key is not None)
+        keys = list(islice(present, _FIRST_KEYS))
+        keyed = any(self._is_readable(chunk, index, key) for index, key in keys)
+        # A few unreadable keys do not prove that the other keys of the topic are unreadable, too.
+        if keyed or len(keys) == _FIRST_KEYS:
+            self._keyed[chunk.topic] = keyed
+        return keyed
+
+    def _is_readable(self, chunk: RecordChunk, index: int, key: bytes) -> bool:
+        refused: Reasons = {}
+        try:
+            self._reader.read(self._key_frame(chunk, index, key), [key], "key", refused)
+        except RecordError:
+            return False
+        return not refused
 
     def _key_frame(self, chunk: RecordChunk, index: int, key: bytes) -> SchemaFrame:
         headers = None if chunk.headers is None else chunk.headers[index]

@@ -52,6 +52,19 @@ def test_keys_without_a_schema_are_left_alone() -> None:
     assert decoded.control == 1 and decoded.rejected == []
 
 
+def test_a_first_key_that_is_broken_does_not_lose_later_deletes() -> None:
+    registry = Registered()
+    values = registry.avro(record("Item", [{"name": "n", "type": "int"}]), {"n": 5})
+    keys = registry.avro(KEY, {"id": 1}, {"id": 2})
+    decoder = load_data_format("avro", FormatSettings(schemas=registry))
+    broken = keys[0] + b"x"
+    decoder.decode(chunk_of(values, [broken]), {}, {})
+    decoded = decoder.decode(chunk_of([values[0], values[0], None], [broken, *keys]), {}, {})
+    assert [b.row_kind.tolist() for b in decoded.batches] == [[0], [3]]
+    assert [(bad.offset, bad.stage) for bad in decoded.rejected] == [(0, "key")]
+    assert decoded.control == 0
+
+
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 LOGICAL: list[tuple[Any, Any, str, Any]] = [
     ({"type": "int", "logicalType": "date"}, 20255, "DATE", date(2025, 6, 16)),
