@@ -28,8 +28,8 @@ class CompactionDone:
     `buckets` is the number of committed buckets; files, bytes and changelog rows are counted only
     for these. `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot.
     `lost` is the number of buckets that conflicted with other writers, and `left` the number of
-    buckets that remain for the next compaction. `iceberg_failed` is whether writing the Iceberg
-    metadata of the table has failed.
+    buckets, including these, that remain for the next compaction. `iceberg_failed` is whether
+    writing the Iceberg metadata of the table has failed.
     """
 
     job: Job
@@ -114,6 +114,7 @@ def do_job(
 
 def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> CompactionDone:
     committed = [bucket for bucket in result.buckets if not bucket.lost]
+    lost = len(result.buckets) - len(committed)
     snapshot = result.snapshot if result.status == "compacted" else None
     return CompactionDone(
         job=job,
@@ -122,13 +123,14 @@ def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> Comp
         seconds=result.seconds,
         sorted_runs=result.sorted_runs,
         buckets=len(committed),
-        lost=len(result.buckets) - len(committed),
+        lost=lost,
         files_before=sum(bucket.files_before for bucket in committed),
         files_after=sum(bucket.files_after for bucket in committed),
         bytes_read=sum(bucket.bytes_read for bucket in committed),
         bytes_written=sum(bucket.bytes_written for bucket in committed),
         changelog_rows=sum(bucket.changelog_rows for bucket in committed),
-        left=result.left,
+        # Nothing else makes a compaction of a lost bucket due before the next commit.
+        left=result.left + lost,
         iceberg_failed=iceberg_failed,
     )
 

@@ -1,6 +1,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.table.compact.compact_bucket import TreePlan
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata import file_store_scan
 from ingestd.paimon.table.metadata.file_store_scan import ManifestCache
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -71,6 +74,24 @@ def test_a_compaction_and_new_tags_are_followed_by_iceberg_metadata(
     failed = do_job(catalog, Job("full", "db.t"), USER, clock)
     assert isinstance(failed, CompactionDone)
     assert failed.iceberg_failed
+
+
+def test_a_bucket_that_another_writer_compacted_meanwhile_remains_to_be_compacted(
+    tmp_path: Path, catalog: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 6)
+    table, run = open_native(tmp_path), TreePlan.run
+
+    def run_then_lose(plan: TreePlan) -> Any:
+        monkeypatch.setattr(TreePlan, "run", run)
+        done = run(plan)
+        compact_table(table, now_ms=NOW_MS)
+        return done
+
+    monkeypatch.setattr(TreePlan, "run", run_then_lose)
+    done = do_job(catalog, Job("full", "db.t"), USER, clock)
+    assert isinstance(done, CompactionDone)
+    assert (done.status, done.lost, done.left) == ("lost", 1, 1)
 
 
 def test_a_full_compaction_needs_no_trigger(tmp_path: Path, catalog: FilesystemCatalog) -> None:
