@@ -78,7 +78,7 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
     if chunk.null_count == len(chunk):
         return _nulls(len(chunk), arrow_type)
     if target.root in NESTED_ROOTS:
-        return chunk.cast(arrow_type)
+        return _cast_nested(chunk, source, target)
     if target.root in CHARACTER_ROOTS:
         texts: Values = cast_array(chunk, source, DataType("STRING"))
         if target.length is not None and _longest(texts) > target.length:
@@ -104,6 +104,53 @@ def _floats(chunk: Values, arrow_type: pa.DataType) -> Values:
     if new_infinities(chunk, floats):
         raise pa.ArrowInvalid(f"out of range of {arrow_type}")
     return floats
+
+
+def _cast_nested(values: Values, source: DataType, target: DataType) -> Values:
+    """Cast nested values, of which each part is cast like a column with its type.
+
+    Fields of rows are matched by name; other fields of the source are left out. Raises ArrowInvalid
+    if a part does not fit, or is null and NOT NULL in the target.
+    """
+    arrow_type: Values = to_arrow_type(target)
+    arrow: Values = pa
+    mask = values.is_null() if values.null_count else None
+    if source.root != target.root or values.type != to_arrow_type(source):
+        return values.cast(arrow_type)
+    if target.root == "ROW" and target.fields:
+        children = _cast_fields(values, source, target)
+        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=mask)
+    rows = values.take(pa.array(range(len(values))))  # an array that starts at 0
+    if target.root == "ARRAY" and source.element and target.element:
+        elements = _cast_part(rows.values, source.element, target.element)
+        return arrow.ListArray.from_arrays(rows.offsets, elements, arrow_type, mask=mask)
+    if target.root == "MAP" and source.value and target.value and source.key == target.key:
+        items = _cast_part(rows.items, source.value, target.value)
+        return arrow.MapArray.from_arrays(rows.offsets, rows.keys, items, arrow_type, mask=mask)
+    return values.cast(arrow_type)
+
+
+def _cast_fields(rows: Values, source: DataType, target: DataType) -> list[Values]:
+    parts = {
+        field.name: (part, field.type)
+        for field, part in zip(source.fields, rows.flatten(), strict=True)
+    }
+    return [
+        _cast_part(*parts[field.name], field.type, rows.null_count)
+        if field.name in parts
+        else _nulls(len(rows), to_arrow_type(field.type))
+        for field in target.fields
+    ]
+
+
+def _cast_part(values: Values, source: DataType, target: DataType, nulls: int = 0) -> Values:
+    """Cast a part of nested values, which has `nulls` nulls because of the values around it."""
+    if not target.nullable and values.null_count > nulls:
+        raise pa.ArrowInvalid(f"a null in {target}")
+    arrow_type: Values = to_arrow_type(target)
+    if values.type == arrow_type and not _may_be_too_long(source, target):
+        return values
+    return _cast(values, source, target, arrow_type)
 
 
 def _longest(values: Values) -> int:

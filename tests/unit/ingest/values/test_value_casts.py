@@ -1,5 +1,7 @@
 """Values are cast where they fit, and those that do not are marked."""
 
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.spec.arrow import to_arrow_type
-from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,54 @@ def test_casts(source: str, target: str, values: list[Any], wanted: list[Any]) -
     assert failed.tolist() == [
         value is not None and after is None for value, after in zip(values, wanted, strict=True)
     ]
+
+
+def nested(root: str, part: str) -> DataType:
+    """An array, a map or a row with parts of one type."""
+    inner = parse_type(part)
+    if root == "ARRAY":
+        return DataType(root, element=inner)
+    if root == "MAP":
+        return DataType(root, key=parse_type("STRING").not_null(), value=inner)
+    return DataType(root, fields=(DataField(0, "a", inner),))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "expected"),
+    [
+        ("DECIMAL(12, 8)", "STRING", Decimal("0.00000001"), "0.00000001"),
+        ("BIGINT", "DOUBLE", (1 << 53) + 1, float(1 << 53)),
+        ("DOUBLE", "FLOAT", 1e300, None),
+        ("STRING", "INT", "0x10", None),
+        ("INT", "STRING", None, None),
+    ],
+)
+@pytest.mark.parametrize(
+    ("root", "within"),
+    [("ARRAY", lambda part: [part]), ("MAP", lambda part: [("k", part)]),
+     ("ROW", lambda part: {"a": part})],
+)  # fmt: skip
+def test_a_part_of_a_nested_value_is_cast_like_a_column(
+    root: str, within: Callable[[Any], Any], source: str, target: str, value: Any, expected: Any
+) -> None:
+    from_type, to_type = nested(root, source), nested(root, target)
+    values = [within(value), None, within(None), within(value)]
+    column = pa.chunked_array([pa.array(values, to_arrow_type(from_type)).slice(1)])
+    cast, failed = cast_values(column, from_type, to_type)
+    cast.validate(full=True)
+    fits = value is None or expected is not None
+    assert cast.to_pylist() == [None, within(None), within(expected) if fits else None]
+    assert failed.tolist() == [False, False, not fits]
+    assert cast.type == to_arrow_type(to_type)
+
+
+def test_a_nested_null_does_not_fit_not_null_but_the_null_around_it_does() -> None:
+    from_type = nested("ROW", "INT")
+    to_type = DataType("ROW", fields=(DataField(0, "a", parse_type("BIGINT").not_null()),))
+    column = pa.chunked_array([pa.array([{"a": 1}, None, {"a": None}], to_arrow_type(from_type))])
+    cast, failed = cast_values(column, from_type, to_type)
+    assert cast.to_pylist() == [{"a": 1}, None, None]
+    assert failed.tolist() == [False, False, True]
 
 
 def test_few_bad_values_among_many_are_all_found() -> None:
