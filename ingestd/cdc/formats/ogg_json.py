@@ -48,6 +48,7 @@ from ingestd.paimon.spec.data_types import RowKind
 _NULL = msgspec.Raw(NULL)
 _MISSING = "_isMissing"
 _MISSING_MARK = b'_isMissing"'
+_MARKS = frozenset({b"true", b"false", b'"true"', b'"false"', NULL})
 _POSITION = re.compile(r"\d{1,20}")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _DIGITS = 20
@@ -137,11 +138,16 @@ def _position(head: _Head) -> int | None:
 
 
 def _present(image: bytes) -> bytes:
-    """Return a row image without the columns that are marked as missing, and without the marks."""
+    """Return a row image without the columns that are marked as missing, and without the marks.
+
+    A field with another value than a boolean is not a mark, but a column with a name like one.
+    """
     if _MISSING_MARK not in image or image == NULL:
         return image
     fields = fields_of(image)
-    marks = [name for name in fields if name.endswith(_MISSING)]
+    marks = [
+        name for name, value in fields.items() if name.endswith(_MISSING) and bytes(value) in _MARKS
+    ]
     for mark in marks:
         missing = bytes(fields.pop(mark)) == b"true"
         if missing:

@@ -1,0 +1,27 @@
+"""What GoldenGate's marks of missing columns mean; rows are among the samples."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ingestd.cdc.base import FormatSettings, load_data_format
+from tests.support.registered import chunk_of
+
+
+def rows(after: dict[str, Any]) -> list[dict[str, Any]]:
+    message = {"table": "S.T", "op_type": "I", "primary_keys": ["id"], "after": after}
+    decoder = load_data_format("ogg-json", FormatSettings())
+    [batch] = decoder.decode(chunk_of([json.dumps(message).encode()]), {}, {}).batches
+    return batch.columns.to_pylist()
+
+
+@pytest.mark.parametrize("mark", [True, False, None, "true"])
+def test_a_mark_is_not_a_column(mark: object) -> None:
+    kept = {} if mark is True else {"v": 5}
+    assert rows({"id": 1, "v": 5, "v_isMissing": mark}) == [{"id": 1, **kept}]
+
+
+def test_a_column_with_a_name_like_a_mark_is_kept() -> None:
+    row = {"id": 1, "part_isMissing": "left wheel"}
+    assert rows(row) == [row]
