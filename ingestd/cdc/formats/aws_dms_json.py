@@ -136,11 +136,13 @@ class DmsDialect:
 def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
     """Split a row with `BI_*` columns into the before and the after image of an update.
 
-    If `before` is not null, it is the before image, and the `BI_*` columns are only removed.
+    If `before` is not null, it is the before image, and the `BI_*` columns are only removed. A
+    column with this prefix is one of the source if the row has no column without the prefix.
     """
     fields = fields_of(row)
-    old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
-    new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}
+    names = {n for n in fields if n.startswith(_BEFORE) and n.removeprefix(_BEFORE) in fields}
+    old = {name.removeprefix(_BEFORE): value for name, value in fields.items() if name in names}
+    new = {name: value for name, value in fields.items() if name not in names}
     return image_of(old) if before == NULL and old else before, image_of(new)
 
 
