@@ -97,12 +97,12 @@ class UsedFiles:
     def add_snapshot(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
         """Add all files to which a snapshot refers.
 
-        Raises FormatError if a metadata file is missing or damaged.
+        Raises FormatError if a metadata file is missing or damaged. Manifests of its changelog may
+        be missing: they were deleted with the snapshot if only a tag has kept it.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self._add_lists(branch, lists)
-        if snapshot.changelog_manifest_list is not None:
-            self._add_lists(branch, [snapshot.changelog_manifest_list])
+        self._add_existing_lists(branch, [snapshot.changelog_manifest_list])
         if snapshot.index_manifest is not None and self._is_new(snapshot.index_manifest):
             entries = read_index_manifest(branch.io, branch.paths, snapshot.index_manifest)
             self._use(entry.file_name for entry in entries)
@@ -120,6 +120,9 @@ class UsedFiles:
             changelog.delta_manifest_list,
             changelog.changelog_manifest_list,
         )
+        self._add_existing_lists(branch, lists)
+
+    def _add_existing_lists(self, branch: FileStoreTable, lists: Iterable[str | None]) -> None:
         for name in lists:
             if name is not None and branch.io.exists(branch.paths.manifest(name)):
                 self._add_lists(branch, [name], missing_ok=True)

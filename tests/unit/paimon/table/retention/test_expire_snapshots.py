@@ -289,3 +289,17 @@ def test_a_hint_that_a_killed_expiry_left_is_mended() -> None:
     assert [finding.code for finding in verify(table)] == ["hint"]
     assert expired(table).ids == ()
     assert left(table) == [3]
+
+
+def test_a_tag_needs_no_changelog_of_its_expired_snapshot() -> None:
+    producer = "input"
+    table = table_of(3, **{"changelog-producer": producer})
+    tag(table, "kept", 1)
+    assert expired(table, changelog_producer=producer).ids == (1, 2)
+    # The manifests of the changelog of snapshot 1 are deleted.
+    assert nothing_is_orphaned(table)
+    branch = create_branch(table, "fix", "kept")
+    put(table, [{"id": 9, "v": "x"}])
+    assert expired(table, changelog_producer=producer).ids == (3,)
+    assert len(stored_rows(branch)) == 1
+    assert left(table) == [4]
