@@ -43,8 +43,9 @@ class RowLayout:
     """The rows of n changes; all arrays have shape (rows,).
 
     `kinds` is the row kind of each row, and `changes` the index of its change. `keys` and `values`
-    are the positions of the key cells and of the other cells of each row: 0 to n - 1 in the after
-    images, n to 2n - 1 in the before images, or `ABSENT`.
+    are the positions of the key cells and of the other cells of each row: 0 to n - 1 after the
+    changes (the key of a delete is that of its message), n to 2n - 1 in the before images, or
+    `ABSENT`.
     """
 
     kinds: Kinds

@@ -48,9 +48,10 @@ def _integers(numbers: Sequence[int | str | None]) -> npt.NDArray[np.int64] | No
 
 
 def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
-    """Return the positions of changes in one binary log file, or None if they cannot be packed.
+    """Return the positions of changes in one binary log file, each as one integer.
 
-    This requires that all changes have the same file, and an integer position and row.
+    Returns None unless all changes have the same file, the number of the file fits in `_FILE_BITS`
+    bits, and each change has an integer position and row.
     """
     files = [source.file for source in sources]
     match = _FILE_NUMBER.search(files[0] or "")

@@ -122,7 +122,9 @@ def _key(word: str, shape: ConfigShape, _: list[str]) -> str:
 
 
 def _name(word: str, path: Path, shape: ConfigShape, names: list[str]) -> str:
-    """Return the key of a map for `word`: one of `names`, the keys in the file, or a new key.
+    """Return the key of a map that `word`, a part of an environment variable's name, stands for.
+
+    This is the key of the file (one of `names`) that differs in spelling only, or else a new key.
 
     Raises _UnplacedError if several keys match, or if the spelling of a new key is unknown.
     """

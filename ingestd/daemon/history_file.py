@@ -36,7 +36,7 @@ def history_path(warehouse: str, pipeline: str, spark: Mapping[str, str]) -> Pat
 
 
 class HistoryFile:
-    """A file with a history and its checksum; only the user of the process can read it."""
+    """A file with the history of the console and its checksum, readable by this user only."""
 
     def __init__(self, path: Path, ticks: Callable[[], float] = time.monotonic) -> None:
         self._path = path

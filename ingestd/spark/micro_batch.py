@@ -74,7 +74,7 @@ class CommitGuard(Protocol):
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated.
 
-        Raises SourceError if brokers do not respond.
+        Raises SourceError if brokers do not respond, and StorageError if the warehouse does not.
         """
 
 

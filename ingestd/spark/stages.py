@@ -149,7 +149,10 @@ def decoded(
     groups: list[list[OffsetRange]],
     folder: str | None,
 ) -> Pairs:
-    """Build stage 1 over `groups` as a lazy RDD, shuffled by slot if there are several groups."""
+    """Build stage 1 as a lazy RDD with one task for each of `groups`, lists of offset ranges.
+
+    The blobs are shuffled by slot if there are several groups.
+    """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     task = _sendable(spark, DecodeTask(view, folder))
     pairs = ranges.mapPartitionsWithIndex(_flattened(task))

@@ -139,7 +139,7 @@ class Metastore:
             return session.call(method, *arguments)
 
     def find_table(self, database: str, name: str) -> Struct | None:
-        """Return the fields of a table, or None if it does not exist."""
+        """Return the metastore's Thrift structure `Table`, or None if the table does not exist."""
         request = structure({1: text(database), 2: text(name)})
         try:
             result: Struct = self.call("get_table_req", request)
@@ -149,7 +149,7 @@ class Metastore:
         return fields
 
     def find_database(self, name: str) -> Struct | None:
-        """Return the fields of a database, or None if it does not exist."""
+        """Return the metastore's structure `Database`, or None if it does not exist."""
         try:
             fields: Struct = self.call("get_database", text(name))
         except NoSuchObjectError:

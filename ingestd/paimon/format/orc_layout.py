@@ -55,9 +55,9 @@ class ScaleStream:
 class OrcLayout:
     """The footers of an ORC file.
 
-    The constructor and the methods raise an error of the decoders (ValueError, IndexError, KeyError
-    or zlib.error) if the footers are invalid. The constructor raises UnsupportedError for a
-    compression that cannot be read.
+    The constructor and the methods raise an error of the decoders (ValueError, IndexError,
+    KeyError, OSError or zlib.error) if the footers are invalid. The constructor raises
+    UnsupportedError for a compression that cannot be read.
     """
 
     def __init__(self, source: pa.NativeFile) -> None:

@@ -233,8 +233,8 @@ class TreeCompaction:
     def _run(self, parts: Sequence[Section], *, with_changes: bool, rewrites: bool = True) -> None:
         """Merge sections one after another into new files, and write the changelog if required.
 
-        With `with_changes`, older rows are looked up. Without `rewrites`, the rows are read, but no
-        data files are written.
+        `with_changes` is set for sections whose changes go to the changelog or need a lookup of
+        older rows, by the rules of the table. Unless `rewrites`, no data files are written.
         """
         lookups = self._rules.lookups
         writes_changelog = with_changes and (lookups.changelog or lookups.full_changelog)

@@ -173,7 +173,7 @@ class CrossPartitionAssigner:
         return AssignedRows(written, targets, known, bucket_of_row)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
-        """Return the partitions that contain the keys of the rows before the batch.
+        """Return the partitions that contained keys of the rows before the batch.
 
         Raises FormatError for damaged files of the table.
         """
