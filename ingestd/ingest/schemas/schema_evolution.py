@@ -191,8 +191,9 @@ def _is_refused(
     source = next(
         (discovery for discovery in discoveries if name in discovery.columns), discoveries[0]
     )
-    other_type = "give it another type (schema.column-types)"
-    way_out = "allow the change (schema.evolution)" if "schema.evolution" in why else other_type
+    way_out = "give it another type (schema.column-types)"
+    if rejection_reason(schema, name, target, replace(policy, mode="evolve")) is None:
+        way_out = "allow the change (schema.evolution)"
     raise SchemaConflictError(
         f"table {table}: {source} brings column '{name}' as {target}, but {why}; {way_out}, or "
         "choose what happens to such records (schema.on-incompatible-schema)"

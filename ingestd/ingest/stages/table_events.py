@@ -129,10 +129,10 @@ class TableEvents:
             so_far = self._proven_so_far(target.table)
             why_not = _why_not(schema, sorted({*so_far, *changes}))
         bad_name = _bad_name(changes, options)
-        if bad_name or why_not:
+        why_not = bad_name or why_not
+        if why_not is not None:
             other_way = "" if bad_name else "alter the table yourself, or "
-            why = bad_name or why_not or ""
-            return self._refused(chunk, event, target.table, policy, why, other_way)
+            return self._refused(chunk, event, target.table, policy, why_not, other_way)
         if changes:
             coordinates = (chunk.topic, chunk.partition, event.offset)
             fresh = target.context is None

@@ -37,7 +37,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.values.counts import Counts
 from ingestd.ingest.values.row_groups import group_rows, pair_order
-from ingestd.paimon.merge.row_kinds import ignored_kinds
+from ingestd.paimon.merge.row_kinds import without_ignored
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -190,12 +190,12 @@ class _TableWriter:
             yield KeyShare(owner, assigners), np.flatnonzero(owners == owner)
 
     def _without_ignored(self, rows: pa.Table) -> pa.Table:
-        """Remove the rows whose row kinds are ignored by table options."""
-        ignored = ignored_kinds(self._table.merge_rules, rows.column(KIND).to_numpy())
-        if not bool(ignored.any()):
-            return rows
-        self._counts.skip(self._target.identifier, "ignored", int(np.count_nonzero(ignored)))
-        return rows.filter(~ignored)
+        """Remove and count the rows whose row kinds are ignored by table options."""
+        written = without_ignored(rows, self._table.merge_rules)
+        ignored = rows.num_rows - written.num_rows
+        if ignored:
+            self._counts.skip(self._target.identifier, "ignored", ignored)
+        return written
 
     def _write_rows(self, rows: pa.Table) -> Iterator[CommitMessage]:
         table = self._table

@@ -120,7 +120,7 @@ def _cast_nested(values: Values, source: DataType, target: DataType) -> Values:
     if target.root == "ROW" and target.fields:
         children = _cast_fields(values, source, target)
         return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=mask)
-    rows = values.take(pa.array(range(len(values))))  # an array that starts at 0
+    rows = values.take(pa.array(np.arange(len(values))))  # an array that starts at 0
     if target.root == "ARRAY" and source.element and target.element:
         elements = _cast_part(rows.values, source.element, target.element)
         return arrow.ListArray.from_arrays(rows.offsets, elements, arrow_type, mask=mask)

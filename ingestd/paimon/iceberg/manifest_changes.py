@@ -97,8 +97,9 @@ class NewManifests:
         path = f"{self.folder}/snap-1-{self._uuid}.avro"
         header = {"snapshot-id": str(self.snapshot_id), "format-version": "2"}
         settings = self.settings
-        data = encode_list(manifests, settings.codec, header, legacy=settings.legacy_names)
-        self.files[path] = data
+        self.files[path] = encode_list(
+            manifests, settings.codec, header, legacy=settings.legacy_names
+        )
         return path
 
 

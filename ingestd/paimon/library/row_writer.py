@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.row_kinds import ignored_kinds
+from ingestd.paimon.merge.row_kinds import without_ignored
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import VALUE_KIND
@@ -66,7 +66,8 @@ class RowWriter:
         bucket is left for new keys.
         """
         table = self._table
-        rows = self._without_ignored(rows)
+        if VALUE_KIND in rows.column_names:
+            rows = without_ignored(rows, table.merge_rules)  # their keys must not be indexed
         if not rows.num_rows:
             return
         codes, first = _partition_codes(rows, table.schema.partition_keys)
@@ -90,13 +91,6 @@ class RowWriter:
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit():
                 yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
-
-    def _without_ignored(self, rows: pa.Table) -> pa.Table:
-        """Remove the rows that table options ignore: their keys must not get into an index."""
-        if VALUE_KIND not in rows.column_names:
-            return rows
-        ignored = ignored_kinds(self._table.merge_rules, rows.column(VALUE_KIND).to_numpy())
-        return rows.filter(pa.array(~ignored)) if bool(ignored.any()) else rows
 
     def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: Sequence[bytes]) -> _Numbers:
         if self._mode is BucketMode.POSTPONE:

@@ -17,6 +17,7 @@ from ingestd.paimon.merge.aggregate_functions import fold
 from ingestd.paimon.merge.events import AGG, RETRACT, REVERSED, SET, SKIP, Index, MergeEvents, Ops
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
+from ingestd.paimon.merge.row_kinds import PARTIAL_UPDATE_REFUSAL
 from ingestd.paimon.merge.value_codes import is_valid, sequence_ranks
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import RowKind
@@ -155,11 +156,7 @@ def _leading_retractions(merge_input: MergeInput) -> Mask:
 def _refuse_retractions(merge_input: MergeInput) -> None:
     several = ~merge_input.single[merge_input.events.key]
     if bool((merge_input.retracts & several & ~merge_input.ignored).any()):
-        raise UnsupportedError(
-            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or, "
-            "when the table is created, 'partial-update.remove-record-on-delete' to 'true', or "
-            "define sequence groups"
-        )
+        raise UnsupportedError(PARTIAL_UPDATE_REFUSAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,13 @@ from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.row_selection import Mask, retractions
 
+PARTIAL_UPDATE_REFUSAL = (
+    "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or, "
+    "when the table is created, 'partial-update.remove-record-on-delete' to 'true', or "
+    "define sequence groups"
+)
+"""Why a partial-update table cannot take deletions, and what to change."""
+
 Kinds = npt.NDArray[np.int8]
 _SYMBOLS = pa.array([kind.symbol for kind in RowKind])
 NO_KIND = -1
@@ -40,6 +47,12 @@ def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
     return marks
 
 
+def without_ignored(rows: pa.Table, rules: MergeRules) -> pa.Table:
+    """Remove the rows that a writer does not write, by their row kinds in `VALUE_KIND`."""
+    ignored = ignored_kinds(rules, rows.column(VALUE_KIND).to_numpy())
+    return rows.filter(pa.array(~ignored)) if bool(ignored.any()) else rows
+
+
 def retraction_refusal(rules: MergeRules) -> str | None:
     """Return why a table cannot take deletions and what to change, as a message of an error.
 
@@ -50,11 +63,7 @@ def retraction_refusal(rules: MergeRules) -> str | None:
     if rules.engine == "first-row":
         return "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
     if rules.engine == "partial-update" and not rules.groups:
-        return (
-            "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or, "
-            "when the table is created, 'partial-update.remove-record-on-delete' to 'true', or "
-            "define sequence groups"
-        )
+        return PARTIAL_UPDATE_REFUSAL
     for name, function in rules.functions.items():
         if not takes_retractions(function):
             return (
@@ -80,11 +89,10 @@ def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
             )
         at = rows.column_names.index(VALUE_KIND)
         rows = rows.set_column(at, VALUE_KIND, pa.array(kinds))
-    kinds = rows.column(VALUE_KIND).to_numpy()
-    ignored = ignored_kinds(rules, kinds)
-    if bool(ignored.any()):
-        rows, kinds = rows.filter(pa.array(~ignored)), kinds[~ignored]
+    rows = without_ignored(rows, rules)
     rejection_reason = retraction_refusal(rules)
-    if rejection_reason is not None and bool(retractions(kinds).any()):
-        raise UnsupportedError(rejection_reason)
+    if rejection_reason is not None:
+        kinds = rows.column(VALUE_KIND).to_numpy()
+        if bool(retractions(kinds).any()):
+            raise UnsupportedError(rejection_reason)
     return rows

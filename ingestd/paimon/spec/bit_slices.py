@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from ingestd.paimon.spec.roaring import Numbers, encode_roaring
+from ingestd.paimon.spec.roaring import Numbers, decode_bitmap, encode_roaring
 
 
 def encode_bit_slices(rows: Numbers, numbers: npt.NDArray[np.uint64], bits: int) -> Iterator[bytes]:
@@ -22,6 +22,21 @@ def encode_bit_slices(rows: Numbers, numbers: npt.NDArray[np.uint64], bits: int)
     """
     for bit in range(bits):
         yield encode_roaring(rows[numbers >> np.uint64(bit) & np.uint64(1) == 1])
+
+
+def decode_bit_slices(
+    data: bytes, source: str, start: int, bits: int
+) -> tuple[tuple[BitMap, ...], int]:
+    """Return the bitmaps of `bits` bits, which begin at `start` one after another, and their end.
+
+    Raises FormatError, naming `source`, for a damaged bitmap.
+    """
+    slices: list[BitMap] = []
+    at = start
+    for _ in range(bits):
+        of_bit, at = decode_bitmap(data, source, at)
+        slices.append(of_bit)
+    return tuple(slices), at
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,13 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pyroaring import BitMap
 
 from ingestd.paimon.spec.arrow import Column
-from ingestd.paimon.spec.bit_slices import BitSlices, encode_bit_slices
+from ingestd.paimon.spec.bit_slices import BitSlices, decode_bit_slices, encode_bit_slices
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from ingestd.paimon.spec.decimal_digits import unscaled
 from ingestd.paimon.spec.file_index_cells import (
@@ -27,7 +25,7 @@ from ingestd.paimon.spec.file_index_cells import (
     from_unscaled,
     has_nanos,
     is_short_decimal,
-    physical_values,
+    present_values,
 )
 from ingestd.paimon.spec.roaring import Numbers, decode_bitmap, encode_roaring
 
@@ -53,16 +51,14 @@ def encode_bsi_index(column: Column, t: DataType) -> bytes | None:
     """
     if not has_bsi(t):
         raise ValueError(f"columns of type {t} have no bsi index")
-    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).astype(np.uint32)
-    numbers = physical_values(array.drop_null(), t).to_numpy(zero_copy_only=False)
-    numbers = numbers.astype(np.int64)
+    rows, values = present_values(column, t)
+    numbers = values.to_numpy(zero_copy_only=False).astype(np.int64)
     if len(numbers) and numbers.min() == _LEAST:
         return None
     negative = numbers < 0
     return b"".join(
         (
-            _HEADER.pack(_VERSION, len(array)),
+            _HEADER.pack(_VERSION, len(column)),
             *_encode_side(rows[~negative], numbers[~negative]),
             *_encode_side(rows[negative], -numbers[negative]),
         )
@@ -158,9 +154,5 @@ def _decode_side(data: bytes, at: int, source: str) -> tuple[tuple[int, BitSlice
         raise ValueError(f"slices of version {version}")
     present, at = decode_bitmap(data, source, at + _RANGE.size)
     (count,) = _COUNT.unpack_from(data, at)
-    at += _COUNT.size
-    slices = []
-    for _ in range(count):
-        of_bit, at = decode_bitmap(data, source, at)
-        slices.append(of_bit)
-    return (low, BitSlices(present, tuple(slices))), at
+    slices, at = decode_bit_slices(data, source, at + _COUNT.size, count)
+    return (low, BitSlices(present, slices)), at

@@ -141,9 +141,8 @@ class RankedColumn:
 
 def ranked_column(column: Column, t: DataType) -> RankedColumn:
     """Return the values of a column by rank."""
-    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).astype(np.uint32)
-    encoded = physical_values(array.drop_null(), t).dictionary_encode()
+    rows, present = present_values(column, t)
+    encoded = present.dictionary_encode()
     values = [_from_physical(value, t) for value in encoded.dictionary.to_pylist()]
     order = sorted(range(len(values)), key=lambda code: sort_key(values[code]))
     rank_of_code = np.empty(len(values), np.int64)
@@ -158,12 +157,18 @@ def null_rows(column: Column) -> Numbers:
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
 
 
-def physical_values(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Return floats as their bits, so that -0.0 and 0.0 differ, and dates and times as integers.
+def present_values(column: Column, t: DataType) -> tuple[Numbers, Any]:
+    """Return the numbers of the rows that are not null, and their values, an array.
 
-    `array` has no nulls. Timestamps in nanoseconds become microseconds, decimals unscaled integers.
-    Values of other types are returned as they are.
+    Floats are integers of their bits, so that -0.0 and 0.0 differ; dates and times are integers,
+    decimals unscaled integers, and timestamps in nanoseconds are in microseconds.
     """
+    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).astype(np.uint32)
+    return rows, _physical(array.drop_null(), t)
+
+
+def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
     if t.root in ("FLOAT", "DOUBLE"):
         return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
     if t.root in ("DATE", "TIME"):

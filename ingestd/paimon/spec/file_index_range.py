@@ -15,7 +15,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from ingestd.paimon.spec.arrow import Column
-from ingestd.paimon.spec.bit_slices import encode_bit_slices
+from ingestd.paimon.spec.bit_slices import decode_bit_slices, encode_bit_slices
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 from ingestd.paimon.spec.file_index_cells import (
     INT,
@@ -152,10 +152,7 @@ class RangeBitmapIndex:
             values = [sort_key(v) for i in range(len(self._chunks)) for v in self._values(i)]
             _, bits, length, _ = _SLICES.unpack_from(self.data, self.ranks + INT.size)
             at = self._present_at + length
-            slices = []
-            for _ in range(bits):
-                of_bit, at = decode_bitmap(self.data, self.source, at)
-                slices.append(of_bit)
+            slices, _ = decode_bit_slices(self.data, self.source, at, bits)
             return self.row_count, values, self._present, slices
 
     @cached_property

@@ -61,7 +61,7 @@ def fallback_branch(table: FileStoreTable, target: ScanTarget) -> FallbackBranch
     if chosen.snapshot is None:
         return None
     branch = chosen.at(branch)
-    _check_alike(target.at(table), branch)
+    _check_same_columns(target.at(table), branch)
     refuse_unsupported(branch.schema, for_write=False)
     return FallbackBranch(branch, chosen.snapshot)
 
@@ -91,7 +91,7 @@ def visible_partitions(table: FileStoreTable, snapshot: Snapshot | None) -> froz
     return frozenset(entry.partition for entry in live_files(table, snapshot) if visible(entry))
 
 
-def _check_alike(table: FileStoreTable, branch: FileStoreTable) -> None:
+def _check_same_columns(table: FileStoreTable, branch: FileStoreTable) -> None:
     own, other = table.schema, branch.schema
     same_keys = not own.primary_keys or own.primary_keys == other.primary_keys
     if _columns(own) != _columns(other) or not same_keys:
