@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step("ingestd.kafka.native_reader:NativeFetcher.read", "fetch: client"),
+    Step("ingestd.kafka.native_reader:NativeKafkaReader.read", "fetch: client"),
     Step("ingestd.kafka.python_reader:PythonReader.read", "fetch: client"),
     Step("ingestd.kafka.records:RecordColumns.add", "fetch: columns"),
     Step("ingestd.kafka.records:RecordColumns.take", "fetch: columns"),

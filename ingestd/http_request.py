@@ -69,7 +69,7 @@ def send(
 
 def failure_reason(error: Exception) -> str:
     """Return the reason of an error that `send` raised, as one printable line."""
-    return shown(str(error.reason if isinstance(error, urllib.error.URLError) else error))
+    return one_line(str(error.reason if isinstance(error, urllib.error.URLError) else error))
 
 
 def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
@@ -80,7 +80,7 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
         raise ValueError("the JSON is too deep") from error
 
 
-def shown(text: object, most: int = _SHOWN) -> str:
+def one_line(text: object, most: int = _SHOWN) -> str:
     """Shorten text from a server to one printable line of its first `most` characters.
 
     Of a longer text, the length is appended; of a value that is not text, only the type is

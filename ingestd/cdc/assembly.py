@@ -29,14 +29,14 @@ from ingestd.cdc.change_images import (
     Cells,
     ColumnT,
     Image,
-    choose,
+    choose_cells,
     differ,
     known,
     stacked,
     take,
 )
 from ingestd.cdc.columns.arrow_calls import nulls
-from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError, refuse
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError, record_error
 from ingestd.cdc.row_layout import (
     ABSENT,
     NO_KIND,
@@ -104,7 +104,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         if masks:
             unavailable[column.name] = np.logical_or.reduce(masks)
     if not columns:
-        raise refuse("decode", "empty-row", "a row has no columns")
+        raise record_error("decode", "empty-row", "a row has no columns")
     taken = slice(None) if layout is None else layout.changes
     return ChangeBatch(
         source=changes.source,
@@ -273,7 +273,7 @@ class _Rows(Generic[ColumnT]):
         keys = changes.before if changes.key is None else changes.key
         if changes.key is not None:
             wanted = wanted | changes.after.lacking(column)
-        return choose(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
+        return choose_cells(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
 
     def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
         """Return the cells of a column before the changes, or None if no image has it.
@@ -285,7 +285,7 @@ class _Rows(Generic[ColumnT]):
         unwanted = (before.there & ~wanted).any()
         cells = before.cells(column, wanted if unwanted else None)
         lacking = before.lacking(column) & self._updates
-        return choose(lacking, new, cells) if lacking.any() else cells
+        return choose_cells(lacking, new, cells) if lacking.any() else cells
 
     def _lay_out(self) -> RowLayout | None:
         """Return the row layout, or None if each change is one row with the cells of `new`."""

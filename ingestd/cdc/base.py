@@ -80,7 +80,7 @@ def picked(texts: Texts, indices: Numbers) -> Texts:
     return [texts[index] for index in indices.tolist()]
 
 
-def all_there(texts: Texts) -> bool:
+def has_no_nulls(texts: Texts) -> bool:
     """Return whether a sequence of message keys or values contains no None."""
     if _in_memory(texts):
         return None not in texts
@@ -88,7 +88,7 @@ def all_there(texts: Texts) -> bool:
     return all(texts) or None not in texts
 
 
-def there(texts: Texts, *, empty: bool) -> Numbers:
+def present_indices(texts: Texts, *, empty: bool) -> Numbers:
     """Return the ascending indices of the message keys or values that are present.
 
     None is absent. An empty string of bytes is absent unless `empty` is set.

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.columns.arrow_calls import equal, if_else, take_rows
+from ingestd.cdc.columns.arrow_calls import equal, if_else, take_or_null
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, explain_cell
 from ingestd.paimon.spec.arrow import Array
@@ -105,7 +105,11 @@ class OverlaidImage(Generic[_ColumnT]):
         """
         above, below = self._wanted(wanted)
         first = self.first.cells(column, below)
-        return choose(self.over, self.second.cells(column, above), first) if above.any() else first
+        return (
+            choose_cells(self.over, self.second.cells(column, above), first)
+            if above.any()
+            else first
+        )
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
         """Yield the (index, reason) of each invalid value, as far as the images report them."""
@@ -128,7 +132,7 @@ class OverlaidImage(Generic[_ColumnT]):
         return self.over & wanted, wanted & ~self.over
 
 
-def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
+def choose_cells(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
     """Return the cells of `first` where the mask `from_first` (n,) is set, else those of `second`.
 
     None represents a column of nulls; the result is None if both columns are None.
@@ -160,7 +164,7 @@ def _values(cells: Cells | None, other: Cells | None) -> Any:  # noqa: ANN401  (
 def take(cells: Cells, rows: Indices) -> Cells:
     """Return the cells at these indices; a negative index yields a null that is not omitted."""
     left_out = None if cells.left_out is None else cells.left_out[rows] & (rows >= 0)
-    return Cells(take_rows(cells.array, rows), left_out)
+    return Cells(take_or_null(cells.array, rows), left_out)
 
 
 def stacked(first: Cells, second: Cells) -> Cells:

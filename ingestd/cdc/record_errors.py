@@ -42,7 +42,7 @@ class RecordError(ValueError):
         self.reason = reason
 
 
-def refuse(stage: str, code: str, message: str) -> RecordError:
+def record_error(stage: str, code: str, message: str) -> RecordError:
     """Build the RecordError that rejects a record at this stage, with this code and message."""
     return RecordError(Reason(stage, code, message))
 
@@ -73,7 +73,7 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
     return Reason(stage, "wrong-type", f"the {document} is not a change event: {text}")
 
 
-def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
+def cell_budget_reason(error: CellBudgetError, stage: str, document: str) -> Reason:
     """Convert a CellBudgetError to a rejection reason.
 
     `document` is what exceeds the budget, such as "the message value".
@@ -87,7 +87,7 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
     `column` is the name of the column, and `wanted` its type.
     """
     if isinstance(error, CellBudgetError):
-        return too_many_cells(error, "cast", f"the value of column {column}")
+        return cell_budget_reason(error, "cast", f"the value of column {column}")
     if isinstance(error, UnicodeDecodeError):
         return Reason("cast", "invalid-utf8", f"column {column}: the value is not UTF-8: {error}")
     shown = repr(value)

@@ -13,8 +13,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from ingestd.cdc.base import RecordChunk, Texts, all_there, picked, shared_head, there
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.base import RecordChunk, Texts, has_no_nulls, picked, present_indices, shared_head
+from ingestd.cdc.record_errors import record_error
 from ingestd.cdc.schema_lookup import Framing, SchemaId
 from ingestd.paimon.spec.row_selection import Indices
 
@@ -59,10 +59,10 @@ class SchemaFrame(NamedTuple):
                 f"the {document} is not Avro in its binary encoding; set "
                 "apicurio.registry.avro.encoding=BINARY for the producers"
             )
-            raise refuse(stage, "unsupported-encoding", message)
+            raise record_error(stage, "unsupported-encoding", message)
         shown = self.mark[:8].hex(" ") or "nothing"
         message = f"the {document} names no schema: it begins with {shown}"
-        raise refuse(stage, "no-schema-id", message)
+        raise record_error(stage, "no-schema-id", message)
 
 
 def frame_of(
@@ -164,7 +164,7 @@ def tombstones(
     `frame_of_key` returns the schema frame of a key, given the index of its record and the key.
     """
     groups: dict[SchemaFrame, list[int]] = {}
-    if not all_there(chunk.values):
+    if not has_no_nulls(chunk.values):
         for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
             if value is None and key is not None:
                 groups.setdefault(frame_of_key(index, key), []).append(index)
@@ -181,15 +181,15 @@ def _one_group(
 
     All values must begin with the same bytes, and so must all keys unless no record has a key.
     """
-    indices = there(chunk.values, empty=True)
+    indices = present_indices(chunk.values, empty=True)
     value = _shared_frame(chunk.values, framing, refine)
     if value is None:
         return None
     keys = picked(chunk.keys, indices) if with_keys else ()
-    if not len(there(keys, empty=True)):
+    if not len(present_indices(keys, empty=True)):
         return _group(chunk, value, None, indices)
     key = _shared_frame(keys, framing, refine)
-    if key is None or not all_there(keys):
+    if key is None or not has_no_nulls(keys):
         return None
     return _group(chunk, value, key, indices)
 

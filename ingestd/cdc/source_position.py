@@ -113,7 +113,7 @@ def ordering_positions(
     return np.where(snapshot_row, position - 1, position)
 
 
-def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
+def snapshot_mask(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
     """Return a mask of changes that are snapshot rows; shape (n,)."""
     marks = [source.snapshot for source in sources]
     if marks.count("false") == len(marks):

@@ -36,7 +36,7 @@ from ingestd.cli.dead_letters import (
     time_before,
 )
 from ingestd.cli.groups import DryRun, group, now_ms, print_result
-from ingestd.cli.output import AsJson, print_json, print_table, say, time_text
+from ingestd.cli.output import AsJson, print_json, print_table, say, timestamp_text
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
@@ -111,7 +111,7 @@ def _print_newest(
     opened: DeadLetters, selection: DeadLetterFilter, limit: int, *, as_json: bool
 ) -> None:
     newest, total = newest_dead_letters(opened, selection, limit)
-    rows = [{**row, "timestamp": time_text(millis_of(row["timestamp"]))} for row in newest]
+    rows = [{**row, "timestamp": timestamp_text(millis_of(row["timestamp"]))} for row in newest]
     if as_json:
         print_json({"table": opened.table.name, "total": total, "dead_letters": rows})
         return
@@ -323,8 +323,8 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
             **{name: group_row[name] for name in _GROUP},
             "dead_letters": group_row["offset_count"],
             "replayed": group_row["replayed_sum"],
-            "first": time_text(millis_of(group_row["timestamp_min"])),
-            "last": time_text(millis_of(group_row["timestamp_max"])),
+            "first": timestamp_text(millis_of(group_row["timestamp_min"])),
+            "last": timestamp_text(millis_of(group_row["timestamp_max"])),
         }
         for group_row in counted
     ]
@@ -336,7 +336,7 @@ def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
     `form` is auto, text or hex. `key_is` and `value_is` are the forms in which the key and the
     value are shown.
     """
-    document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
+    document = {**row, "timestamp": timestamp_text(millis_of(row["timestamp"]))}
     document["headers"] = {
         name: _shown(header, form)[0] for name, header in record_headers(row)
     } or None

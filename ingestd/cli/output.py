@@ -102,7 +102,7 @@ def cell_text(value: object) -> str:
     return printable(str(value))
 
 
-def time_text(millis: int | None) -> str | None:
+def timestamp_text(millis: int | None) -> str | None:
     """Format milliseconds since 1970 as ISO 8601 in UTC; None stays None."""
     if millis is None:
         return None

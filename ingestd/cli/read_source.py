@@ -57,9 +57,9 @@ class Request:
     def __post_init__(self) -> None:
         if sum(value is not None for value in (self.snapshot, self.tag, self.as_of)) > 1:
             raise ConfigError("--snapshot, --tag and --as-of name one point in time: give one")
-        if self.changelog and self.travels:
+        if self.changelog and self.is_time_travel:
             raise ConfigError("--changelog takes --from and --to instead of --snapshot")
-        if self.travels and self.is_range:
+        if self.is_time_travel and self.is_range:
             raise ConfigError("--from and --to exclude --snapshot, --tag and --as-of")
         if self.changelog and self.audit_log:
             raise ConfigError("--changelog prints row kinds already: leave out --audit-log")
@@ -72,7 +72,7 @@ class Request:
         return None if self.columns is None else tuple(self.columns.split(","))
 
     @property
-    def travels(self) -> bool:
+    def is_time_travel(self) -> bool:
         """Return whether the rows of a past snapshot, a tag or a time are requested."""
         return self.snapshot is not None or self.tag is not None or self.as_of is not None
 
@@ -207,7 +207,7 @@ def sys_rows(catalog: Catalog, name: str, request: Request) -> PrintedRows:
     Raises ConfigError for an unknown table, and if changes or a point in time are requested.
     """
     fields, title = sys_fields(name), f"{SYS}.{name}"
-    if request.changelog or request.audit_log or request.is_range or request.travels:
+    if request.changelog or request.audit_log or request.is_range or request.is_time_travel:
         raise ConfigError(f"{title} shows the catalog as it is now: no changes, no snapshots")
     parts = read_sys_table(catalog, name)
     return _matching(parts, fields, _shown(fields, request.names, title), request)

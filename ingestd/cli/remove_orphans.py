@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, print_result, table_now_ms
-from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.output import AsJson, print_table, timestamp_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -73,7 +73,7 @@ def _print_result(
 ) -> None:
     size = sum(file.size for file in orphans.files)
     rows = [
-        {"file": file.path, "bytes": file.size, "modified_at": time_text(file.modified_ms)}
+        {"file": file.path, "bytes": file.size, "modified_at": timestamp_text(file.modified_ms)}
         for file in orphans.files
     ]
     document = {

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, Yes, print_result
-from ingestd.cli.output import AsJson, print_table, time_text
+from ingestd.cli.output import AsJson, print_table, timestamp_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -185,7 +185,7 @@ def _document(
     return {
         "table": table,
         "snapshot": plan.target.id,
-        "committed_at": time_text(plan.target.time_millis),
+        "committed_at": timestamp_text(plan.target.time_millis),
         "restored_from_tag": plan.restored,
         "deleted_snapshots": list(plan.snapshots),
         "deleted_tags": list(plan.tags),

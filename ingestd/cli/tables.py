@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.catalog_options import chosen_catalog
-from ingestd.cli.output import AsJson, Row, print_json, print_table, say, time_text
+from ingestd.cli.output import AsJson, Row, print_json, print_table, say, timestamp_text
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
@@ -196,13 +196,13 @@ def _table_row(table: FileStoreTable) -> Row:
         "schema_id": table.schema.id,
         "snapshot_id": snapshot.id if snapshot else None,
         "records": snapshot.total_record_count if snapshot else None,
-        "committed_at": time_text(snapshot.time_millis) if snapshot else None,
+        "committed_at": timestamp_text(snapshot.time_millis) if snapshot else None,
     }
 
 
 def _snapshot_row(snapshot: Snapshot) -> Row:
     document = {**asdict(snapshot), "properties": dict(snapshot.properties)}
-    return {**document, "committed_at": time_text(snapshot.time_millis)}
+    return {**document, "committed_at": timestamp_text(snapshot.time_millis)}
 
 
 def _file_row(table: FileStoreTable, entry: ManifestEntry) -> dict[str, "str | int | None"]:
@@ -219,7 +219,7 @@ def _file_row(table: FileStoreTable, entry: ManifestEntry) -> dict[str, "str | i
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
         "schema_id": file.schema_id,
-        "created_at": time_text(file.creation_time_ms),
+        "created_at": timestamp_text(file.creation_time_ms),
         "file": file.file_name,
     }
 

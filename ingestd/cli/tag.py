@@ -6,7 +6,7 @@ import typer
 
 from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
-from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, print_json, print_table, timestamp_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.spec import honoured_options as honoured
@@ -74,7 +74,7 @@ def list_tags(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -
     rows = []
     for cells in tag_rows(open_table(warehouse, table)):
         row = dict(zip(names, cells, strict=True))
-        times = {name: time_text(row[name]) for name in ("committed_at", "created_at")}  # type: ignore[arg-type]  # milliseconds or None
+        times = {name: timestamp_text(row[name]) for name in ("committed_at", "created_at")}  # type: ignore[arg-type]  # milliseconds or None
         rows.append({**row, **times})
     if as_json:
         print_json(rows)

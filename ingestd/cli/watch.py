@@ -27,11 +27,11 @@ from ingestd.cli.watch_tables import (
     Document,
     TablesView,
     after_key,
-    plain,
+    clock_text,
     plain_table,
     table_detail,
     tables_list,
-    time_text,
+    value_text,
 )
 from ingestd.daemon.samples import total_lag
 from ingestd.errors import ConfigError, IngestdError
@@ -294,7 +294,7 @@ def status_line(document: Document) -> str:
         "restarts": document["restarts"],
         "rejected": sum(finished["rejected"] for finished in recent["batches"]),
     }
-    return " ".join(f"{name}={plain(value)}" for name, value in words.items())
+    return " ".join(f"{name}={value_text(value)}" for name, value in words.items())
 
 
 def status_view(
@@ -338,13 +338,13 @@ def _overview(document: Document, tables: TablesView, height: int) -> list[Rende
 
 def _error(error: Document) -> Text:
     message = " ".join(printable(error["message"]).split())
-    text = f"{time_text(error['at'])} {error['type']}: {message}"
+    text = f"{clock_text(error['at'])} {error['type']}: {message}"
     return Text(text, "red", no_wrap=True, overflow="ellipsis")
 
 
 def _batch(document: Document) -> Text:
     batch = document["batch"]
-    done = f"batch {plain(batch['finished'])} done"
+    done = f"batch {value_text(batch['finished'])} done"
     if batch["running"] is None:
         return Text(f"{done}, none under way")
     phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in (batch["phases"] or {}).items())
@@ -357,7 +357,7 @@ def _plot(title: str, values: list[float]) -> Text:
     bars = "".join(
         _BARS[int(value / top * (len(_BARS) - 1))] if top else _BARS[0] for value in shown
     )
-    newest = plain(shown[-1]) if shown else "-"
+    newest = value_text(shown[-1]) if shown else "-"
     return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {newest}")
 
 
@@ -371,7 +371,7 @@ def _sources(document: Document) -> Table:
         lags = [partition["lag"] for partition in partitions]
         lag = None if not lags or None in lags else sum(lags)
         counts = (len(source["topics"]), len(partitions), lag)
-        table.add_row(Text(printable(name) + reachable), *map(plain, counts))
+        table.add_row(Text(printable(name) + reachable), *map(value_text, counts))
     return table
 
 

@@ -84,7 +84,9 @@ def tables_list(document: Document, view: TablesView, rows: int) -> RenderableTy
     for name in names[first : first + rows]:
         state = document["tables"][name]
         style = "reverse" if name == view.selected else ""
-        cells = [plain(state.get(field)) for field in _COLUMNS.values() if field != "lag_seconds"]
+        cells = [
+            value_text(state.get(field)) for field in _COLUMNS.values() if field != "lag_seconds"
+        ]
         lag = seconds_text(state.get("lag_seconds"))
         table.add_row(Text(printable(name)), *cells[1:], lag, style=style)
     if len(names) <= rows:
@@ -100,12 +102,12 @@ def table_detail(document: Document, name: str) -> RenderableType:
     recent = document["recent"]
     values = Table(box=None, show_header=False, pad_edge=False)
     for title, value in (
-        ("snapshot", plain(state["snapshot_id"])),
-        ("committed", plain(state["committed_at"])),
-        ("last result", plain(state["result"])),
-        ("schema", plain(state["schema_id"])),
-        ("rows since start", plain(state["rows"])),
-        ("files since start", plain(state["files"])),
+        ("snapshot", value_text(state["snapshot_id"])),
+        ("committed", value_text(state["committed_at"])),
+        ("last result", value_text(state["result"])),
+        ("schema", value_text(state["schema_id"])),
+        ("rows since start", value_text(state["rows"])),
+        ("files since start", value_text(state["files"])),
         ("lag", seconds_text(state.get("lag_seconds"))),
     ):
         values.add_row(title, value)
@@ -113,11 +115,13 @@ def table_detail(document: Document, name: str) -> RenderableType:
     for batch in [batch for batch in recent["batches"] if name in batch["snapshots"]][
         :_SHOWN_BATCHES
     ]:
-        total = plain(batch["seconds"].get("total"))
-        snapshot = plain(batch["snapshots"][name])
-        batches.add_row(plain(batch["batch_id"]), time_text(batch["at"]), snapshot, total)
+        total = value_text(batch["seconds"].get("total"))
+        snapshot = value_text(batch["snapshots"][name])
+        batches.add_row(value_text(batch["batch_id"]), clock_text(batch["at"]), snapshot, total)
     changes = [
-        Text(f"{time_text(change['at'])} schema {change['schema_id']}: {printable(change['what'])}")
+        Text(
+            f"{clock_text(change['at'])} schema {change['schema_id']}: {printable(change['what'])}"
+        )
         for change in recent["schemas"]
         if change["table"] == name
     ]
@@ -133,7 +137,7 @@ def plain_table(first: str, *others: str) -> Table:
     return table
 
 
-def plain(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
+def value_text(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
     """Format a value of the status document; an unknown value is -."""
     if value is None:
         return "-"
@@ -147,7 +151,7 @@ def seconds_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} s"
 
 
-def time_text(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
     """Return a time in seconds since 1970 as a UTC timestamp."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

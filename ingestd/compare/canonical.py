@@ -95,7 +95,7 @@ def part_of(key_cells: bytes) -> str:
     return hashlib.sha256(key_cells).hexdigest()[:PART_DIGITS]
 
 
-def cells_of(texts: Sequence[str | None]) -> bytes:
+def joined_cells(texts: Sequence[str | None]) -> bytes:
     """Return the concatenated cells of one row from its canonical texts."""
     cells = (NULL_CELL if text is None else f"{len(text.encode())}:{text}" for text in texts)
     return "".join(cells).encode()

@@ -66,7 +66,7 @@ class SqlDialect(Protocol):
     @property
     def RANDOM_ID(self) -> str: ...  # noqa: D102, N802
 
-    def check_server(self, connection: Connection) -> Server:
+    def read_server(self, connection: Connection) -> Server:
         """Return the server of a connection. Raises ConfigError if it is not supported."""
 
     def read_columns(

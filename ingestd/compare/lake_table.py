@@ -7,7 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.compare.canonical import Form, canonical_texts, cells_of, hash_of, part_of, row_cells
+from ingestd.compare.canonical import (
+    Form,
+    canonical_texts,
+    hash_of,
+    joined_cells,
+    part_of,
+    row_cells,
+)
 from ingestd.compare.column_pairs import WHOLE_NUMBERS, Key, Pairing
 from ingestd.compare.source_table import Digest, Page, Part, Texts
 from ingestd.paimon.spec.arrow import Array, column_of, to_arrow_type
@@ -39,7 +46,7 @@ class PageIndex:
     def part_of_key(self, key: Key) -> PagePart | None:
         """Return the page and part to which a key belongs, or None if it is in no page."""
         if not self._ordered:
-            return -1, part_of(cells_of(key))
+            return -1, part_of(joined_cells(key))
         order = self._pairing.order_of(key)
         page = bisect_left(self._highs, order)
         if page == len(self._highs) and not self._is_open:

@@ -45,7 +45,7 @@ _NUMBERS = mysql_texts.INTEGERS | mysql_texts.DATETIMES | {"date", "year"}
 _BOUNDABLE = _NUMBERS | mysql_texts.TEXTS | mysql_texts.BYTES | {"decimal", "uuid"}
 
 
-def check_server(connection: Connection) -> Server:
+def read_server(connection: Connection) -> Server:
     """Return the server of a connection.
 
     Raises ConfigError if its version is not supported, or if the connection has no database.

@@ -92,7 +92,7 @@ def compare_tables(
         connection = connect(options.source, options.statement_seconds)
         stack.enter_context(closing(connection))
         stack.callback(close_consumers)
-        server = connection.dialect.check_server(connection)
+        server = connection.dialect.read_server(connection)
         header = {
             "source": f"{public_url(options.source)} {server.identity}",
             "pipeline": settings.name,

@@ -89,7 +89,7 @@ _INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
 _INFINITE_DAYS = (2**31 - 1, -(2**31))
 
 
-def check_server(connection: Connection) -> Server:
+def read_server(connection: Connection) -> Server:
     """Return the server of a connection. Raises ConfigError if it is not supported."""
     [(version, encoding, database, identity)] = connection.query(SERVER)
     if version < _OLDEST:

@@ -61,6 +61,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(sorted(names))}" if names else ""
 
 
-def plain(name: str) -> str:
+def normalized_key(name: str) -> str:
     """Normalize a configuration key for comparison: lower case, with `_` for `-` and `.`."""
     return name.lower().replace("-", "_").replace(".", "_")

@@ -65,7 +65,7 @@ _OF_FUNCTION: Mapping[str, DataType] = {
 """Column types of the aggregate functions that do not take text."""
 
 
-def check(config: Config, document: Document) -> list[ValidationIssue]:
+def cross_check(config: Config, document: Document) -> list[ValidationIssue]:
     """Return the errors of a configuration that validation of its single values cannot find."""
     return list(_Checks(config, document).issues())
 
@@ -200,7 +200,7 @@ class _Checks:
         """Check the schema of a table with these settings; unknown columns have placeholders."""
         keys = settings.primary_keys
         try:
-            if settings.by_position:
+            if settings.is_ordered_by_position:
                 self._check_ordering(settings)
             settings = settings.ordered()
             columns = placeholder_columns(settings)

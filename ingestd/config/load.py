@@ -13,12 +13,12 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
-from ingestd.config.allowed_keys import ConfigShape, nearest, plain, shape_of
-from ingestd.config.checks import check
+from ingestd.config.allowed_keys import ConfigShape, nearest, normalized_key, shape_of
+from ingestd.config.checks import cross_check
 from ingestd.config.document import Document, Path, Tree, dotted, read_document
 from ingestd.config.model import Config
 from ingestd.config.secret_resolution import resolve_references
-from ingestd.config.validation_errors import ValidationIssue, refuse, validation_errors_of
+from ingestd.config.validation_errors import ValidationIssue, raise_issues, validation_errors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ def load_document(
     try:
         config = Config.model_validate(_without_nulls(tree))
     except ValidationError as error:
-        refuse(document.name, issues + validation_errors_of(error, document, shape))
+        raise_issues(document.name, issues + validation_errors_of(error, document, shape))
         raise
-    refuse(document.name, issues + check(config, document))
+    raise_issues(document.name, issues + cross_check(config, document))
     return LoadedConfig(config, document, folder)
 
 
@@ -115,7 +115,7 @@ def _resolve(variable: str, document: Document, shape: ConfigShape) -> tuple[Pat
 
 
 def _key(word: str, shape: ConfigShape, _: list[str]) -> str:
-    matching = [key for key in shape.keys if plain(key) == plain(word)]
+    matching = [key for key in shape.keys if normalized_key(key) == normalized_key(word)]
     if not matching:
         raise _UnplacedError(f"unknown key '{word}'{nearest(word, shape.keys)}")
     return matching[0]
@@ -128,7 +128,7 @@ def _name(word: str, path: Path, shape: ConfigShape, names: list[str]) -> str:
 
     Raises _UnplacedError if several keys match, or if the spelling of a new key is unknown.
     """
-    matching = [name for name in names if plain(name) == plain(word)]
+    matching = [name for name in names if normalized_key(name) == normalized_key(word)]
     if len(matching) > 1:
         raise _UnplacedError(f"'{word}' may be any of {', '.join(matching)}; set it in the file")
     if matching:

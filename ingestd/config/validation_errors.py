@@ -60,7 +60,7 @@ def validation_errors_of(
     return issues
 
 
-def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
+def raise_issues(name: str, issues: Iterable[ValidationIssue]) -> None:
     """Raise ConfigError with all issues of the configuration `name`, if there are any."""
     lines = list(dict.fromkeys(str(issue) for issue in issues))
     if not lines:

@@ -71,7 +71,7 @@ class EndOffsetPoller:
                 ends = self._poll(name, source)
             except IngestdError as error:
                 self._clusters.pop(name, None)
-                if self._status.source_silent(name, error.message):
+                if self._status.source_went_silent(name, error.message):
                     context = {"source": name, "error": error.message}
                     _LOG.warning("source_unreachable", extra={"ctx": context})
             else:

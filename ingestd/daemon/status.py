@@ -185,7 +185,7 @@ class Status:
         with self._lock:
             self._beat = self._ticks()
 
-    def rests(self) -> None:
+    def query_idled(self) -> None:
         """Note that the query is idle, which counts as a poll for the readiness probe."""
         with self._lock:
             if self._running is None:
@@ -297,7 +297,7 @@ class Status:
         metrics.record_reachable(source, reachable=True)
         metrics.expect_reading(source, ends)
 
-    def source_silent(self, source: str, why: str) -> bool:
+    def source_went_silent(self, source: str, why: str) -> bool:
         """Note that the brokers of a source did not respond; return whether this is a change."""
         with self._lock:
             self._why_silent[source] = redact(why)

@@ -103,7 +103,7 @@ class SupervisedRun(Protocol):
         Raises the error that ended the query.
         """
 
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Return whether the query is idle: it runs no batch, and waits for its next trigger."""
 
     def executors(self) -> int | None:
@@ -252,8 +252,8 @@ class Supervisor:
             while not run.await_termination(_TICK_SECONDS):
                 self._status.beat()
                 self._watch_executors(run.executors())
-                if run.rests():
-                    self._status.rests()
+                if run.is_idle():
+                    self._status.query_idled()
         except IngestdError as error:
             run.stop()
             self._listener.run_died(error)

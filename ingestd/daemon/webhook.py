@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ingestd import metrics
 from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers
 from ingestd.errors import ConfigError
-from ingestd.http_request import send, shown
+from ingestd.http_request import one_line, send
 
 _LOG = logging.getLogger(__name__)
 _CAPACITY = 1000
@@ -148,7 +148,7 @@ class Webhook:
         try:
             answer = send(request, _REQUEST_SECONDS, _MOST_BYTES, self._tls)
         except (OSError, HTTPException) as error:
-            return self._note_failure(event, shown(str(error)))
+            return self._note_failure(event, one_line(str(error)))
         if 200 <= answer.status < 300:
             return "sent"
         self._note_failure(event, f"status {answer.status}")

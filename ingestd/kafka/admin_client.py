@@ -101,7 +101,7 @@ class AdminConnection:
             except KafkaException as error:
                 self._check_rejected("topics", error)
                 if not is_unreachable(error) or time.monotonic() + PAUSE_SECONDS > end:
-                    raise self.no_response("topics", error) from error
+                    raise self.no_response_error("topics", error) from error
             patience = min(2 * patience, _MOST_PATIENCE)
             time.sleep(PAUSE_SECONDS)
 
@@ -118,12 +118,12 @@ class AdminConnection:
             except FutureTimeoutError as error:
                 self._check_rejected(what, error)
                 if left <= _LISTEN_SECONDS:
-                    raise self.no_response(what, error) from error
+                    raise self.no_response_error(what, error) from error
             except KafkaException as error:
                 self._check_rejected(what, error)
-                raise self.no_response(what, error) from error
+                raise self.no_response_error(what, error) from error
 
-    def no_response(self, what: str, error: Exception) -> SourceError:
+    def no_response_error(self, what: str, error: Exception) -> SourceError:
         """Build the error for a request for `what` that failed with `error`.
 
         Returns a SourceSilentError if the brokers are unreachable, or else a SourceError.

@@ -86,7 +86,7 @@ class ConsumerGroup:
             while not self._responses:
                 self._consumer.poll(_POLL_SECONDS)
                 if time.monotonic() > end:
-                    raise self._no_response("no response", silent=True)
+                    raise self._no_response_error("no response", silent=True)
             response = self._responses[-1]
             if response is None:
                 self._client_errors.forget()
@@ -111,10 +111,10 @@ class ConsumerGroup:
         passes = error.code() in _NO_COORDINATOR
         if not passes or time.monotonic() > end:
             silent = passes or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
-            raise self._no_response(error.str(), silent=silent)
+            raise self._no_response_error(error.str(), silent=silent)
         time.sleep(_PAUSE_SECONDS)
 
-    def _no_response(self, reason: str, *, silent: bool) -> SourceError:
+    def _no_response_error(self, reason: str, *, silent: bool) -> SourceError:
         source, newest = (
             self._source,
             self._client_errors.rejection_reason or self._client_errors.newest,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
-from ingestd.kafka.native_reader import NativeFetcher, native_kafka
+from ingestd.kafka.native_reader import NativeKafkaReader, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.python_reader import PythonReader
 from ingestd.kafka.records import Reader
@@ -81,4 +81,4 @@ def _connect(source: KafkaSource, headers: bool) -> Reader:
     with refused_properties(source):
         if native is None or headers:
             return PythonReader(with_token_function(source, properties), headers=headers)
-        return NativeFetcher(*native, properties, token_function(source))
+        return NativeKafkaReader(*native, properties, token_function(source))

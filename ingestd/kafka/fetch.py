@@ -225,7 +225,7 @@ def _full(
     Returns `latest` if it fills a chunk. Otherwise, if the columns of several topic partitions
     together reach `max_bytes`, returns those with the most bytes.
     """
-    if latest.full(max_records, max_bytes):
+    if latest.is_full(max_records, max_bytes):
         return latest
     if len(columns) == 1 or sum(column.bytes for column in columns.values()) < max_bytes:
         return None

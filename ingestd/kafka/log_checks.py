@@ -135,7 +135,7 @@ def _first_responses(
                 consumer.pause(responded)
                 deadline = time.monotonic() + seconds
             elif client_errors.rejection_reason is not None or time.monotonic() > deadline:
-                raise _no_response(source, pending, client_errors, seconds)
+                raise _no_response_error(source, pending, client_errors, seconds)
 
 
 def _number(partition: int | None) -> int:
@@ -148,7 +148,7 @@ def _assigned(partition: TopicAndPartition, offset: int, epoch: int) -> TopicPar
     return TopicPartition(*partition, offset, leader_epoch=epoch)
 
 
-def _no_response(
+def _no_response_error(
     source: KafkaSource,
     pending: set[TopicAndPartition],
     client_errors: ClientErrors,

@@ -100,7 +100,7 @@ def _log_reason(reason: str) -> None:
     _LOG.warning("kafka_reader", extra={"ctx": {"reader": "python", "reason": reason}})
 
 
-class NativeFetcher:
+class NativeKafkaReader:
     """A `Reader` that uses the consumer of the native extension.
 
     Raises ValueError for invalid properties.

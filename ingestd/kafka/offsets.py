@@ -243,7 +243,7 @@ class OffsetClient:
         # The client reports a connection that was lost during the request only in these words.
         if not patient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))
-            raise self._admin.no_response(what, lost)
+            raise self._admin.no_response_error(what, lost)
         return None
 
 

@@ -130,7 +130,7 @@ class RecordColumns:
         self._numbers.append((records.offsets, records.timestamps, records.sizes))
         self._bytes += int(records.sizes.sum())
 
-    def full(self, max_records: int, max_bytes: int) -> bool:
+    def is_full(self, max_records: int, max_bytes: int) -> bool:
         """Return whether enough records are buffered to fill a chunk of these bounds."""
         return len(self) >= max_records or self._bytes >= max_bytes
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.http_request import ClientResponse, failure_reason, json_of, send, shown
+from ingestd.http_request import ClientResponse, failure_reason, json_of, one_line, send
 from ingestd.kafka.registry_settings import RegistrySettings
 from ingestd.kafka.registry_tokens import bearer_token, discard_token
 from ingestd.log import add_secrets
@@ -121,7 +121,7 @@ class RegistryHttp:
         left = self._begun + settings.lookup_seconds - self.clock()
         if left <= 0:
             raise SourceSilentError(
-                f"schema registry {shown(url)}: a schema and its references did not arrive "
+                f"schema registry {one_line(url)}: a schema and its references did not arrive "
                 f"within {settings.lookup_seconds:g} s"
             )
         headers = _credentials(settings, min(settings.timeout_seconds, left))
@@ -131,13 +131,13 @@ class RegistryHttp:
             headers = _credentials(settings, min(settings.timeout_seconds, left))
             response = self._send(url, headers)
         if not 200 <= response.status < 300:
-            _check_status(response.status, response.body, shown(url))
+            _check_status(response.status, response.body, one_line(url))
             return None
         if response.is_cut:
             raise SourceError(
-                f"schema registry {shown(url)}: the response has more than {_MOST_BYTES} bytes"
+                f"schema registry {one_line(url)}: the response has more than {_MOST_BYTES} bytes"
             )
-        return read(response.body, shown(url))
+        return read(response.body, one_line(url))
 
     def _send(self, url: str, headers: Mapping[str, str]) -> ClientResponse:
         settings = self.settings
@@ -148,7 +148,7 @@ class RegistryHttp:
             return send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
         except (OSError, HTTPException) as error:
             raise SourceSilentError(
-                f"schema registry {shown(url)}: no response ({failure_reason(error)})"
+                f"schema registry {one_line(url)}: no response ({failure_reason(error)})"
             ) from error
 
 
@@ -163,7 +163,7 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     Raises ConfigError or SourceError for every other error status.
     """
     document = _error_document(data)
-    reason = shown(document.get("message") or document.get("title") or "no reason given")
+    reason = one_line(document.get("message") or document.get("title") or "no reason given")
     if status == 404 and _is_missing(document):
         return
     message = f"schema registry {url} responds with {status}: {reason}"

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from urllib.parse import quote_plus, urlencode
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.http_request import ClientResponse, failure_reason, json_of, send, shown
+from ingestd.http_request import ClientResponse, failure_reason, json_of, one_line, send
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def _request(client: TokenClient, seconds: float) -> tuple[str, float]:
         {**headers, "Accept": "application/json"},
     )
     context = _tls(client) if client.url.startswith("https:") else None
-    endpoint = f"token endpoint {shown(client.url)}"
+    endpoint = f"token endpoint {one_line(client.url)}"
     try:
         response = send(request, seconds, _MOST_BYTES, context)
     except (OSError, HTTPException) as error:
@@ -141,7 +141,7 @@ def _token_of(response: ClientResponse, endpoint: str) -> tuple[str, float]:
 
 def _raise_status(status: int, stated: dict[str, object], endpoint: str) -> None:
     """Raise ConfigError if the endpoint rejects the client, or else SourceError."""
-    reason = shown(stated.get("error_description") or stated.get("error") or "no reason given")
+    reason = one_line(stated.get("error_description") or stated.get("error") or "no reason given")
     message = f"{endpoint} responds with {status}: {reason}"
     if status in (400, 401, 403) and "error" in stated:
         raise ConfigError(

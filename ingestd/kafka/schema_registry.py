@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
 from ingestd.errors import SourceError
-from ingestd.http_request import shown
+from ingestd.http_request import one_line
 from ingestd.kafka.registry_http import HITS, RegistryHttp, note
 from ingestd.kafka.registry_reading import (
     Reference,
@@ -78,7 +78,7 @@ def _document(stated: Mapping[str, Any]) -> RegistryDocument:
     kind, text = stated.get("schemaType", "AVRO"), stated.get("schema")
     if not isinstance(kind, str) or kind not in _KINDS or not isinstance(text, str):
         raise SourceError(
-            f"schema registry: a response has no schema of a known type ({shown(kind)})"
+            f"schema registry: a response has no schema of a known type ({one_line(kind)})"
         )
     references = stated.get("references") or []
     if not isinstance(references, list):

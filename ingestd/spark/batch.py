@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ingestd.ingest.batch_events import BatchListener, TableCommit
 from ingestd.ingest.settings.context import (
     BatchContext,
-    Coverage,
+    CoveredOffsets,
     QualifiedSourceTable,
     SourceSettings,
 )
@@ -76,7 +76,7 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
     `until` are the end offsets of the batch, from which the partitions of topics are known.
     """
 
-    def before(name: str, position: int) -> Coverage | None:
+    def before(name: str, position: int) -> CoveredOffsets | None:
         covered = covered_before(registry.tables[name], settings.name, position)
         if covered is None:
             return None

@@ -65,7 +65,7 @@ class Pipeline:
         self._listener = listener
         self._query: StreamingQuery | None = None
         self._failure: IngestdError | None = None
-        self._verdict: Callable[[IngestdError], IngestdError] = lambda error: error
+        self._error_to_raise: Callable[[IngestdError], IngestdError] = lambda error: error
         self._end_bounds: Offsets = {}
         self._arrived = threading.Event()
         self._stopping = threading.Event()
@@ -125,7 +125,7 @@ class Pipeline:
         )
         self._clients.callback(batch.close)
         self._batch = batch
-        self._verdict = leadership.verdict
+        self._error_to_raise = leadership.error_to_raise
         self._end_bounds = {} if until_latest else bounds_ahead(settings, clusters)
         now = until_latest or (settings.is_bounded and not self._end_bounds)
         self._query = self._start_query(session, checkpoint, start, batch, ends_now=now)
@@ -141,7 +141,7 @@ class Pipeline:
             start = recover(registry, self._settings, clusters, take_given_up())
         except FencedError as error:
             # Two processes started at once, and the other one has committed first.
-            raise leadership.verdict(error) from error
+            raise leadership.error_to_raise(error) from error
         for topic, records in lost_records(start.losses).items():
             self._listener.offsets_lost(*topic, records)
         return start
@@ -201,7 +201,7 @@ class Pipeline:
         finally:
             self._in_flight.release()
 
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Return whether the query is idle: it runs no batch, and waits for its next trigger."""
         try:
             return self._query is not None and not self._query.status["isTriggerActive"]
@@ -270,7 +270,7 @@ class Pipeline:
                 try:
                     until = batch.run(batch_id)
                 except IngestdError as error:
-                    self._failure = self._verdict(error)
+                    self._failure = self._error_to_raise(error)
                     raise
             if self._settings.commit_group_offsets:
                 groups.publish(until)

@@ -8,7 +8,7 @@ import pytest
 from ingestd.cdc.avro.nodes import AvroSchemaError, parse_avro
 from ingestd.cdc.columns.mysql_types import mysql_column
 from ingestd.cdc.columns.wire_column import Meaning
-from ingestd.cdc.ddl.alter_text import ColumnChange, added_columns, column_changes
+from ingestd.cdc.ddl.alter_text import ColumnChange, added_columns, renames_and_drops
 from ingestd.cdc.ddl.schema_events import ddl_events
 from ingestd.cdc.protobuf.proto_schema import ProtobufSchemaError, parse_protobuf
 
@@ -51,7 +51,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("text", STATEMENTS)
 def test_statements_without_an_end_prove_what_is_before(text: str) -> None:
     statement = f"ALTER TABLE t DROP a, ADD b INT, {STATEMENTS[text]}"
-    assert column_changes(statement) == [ColumnChange("a", None)]
+    assert renames_and_drops(statement) == [ColumnChange("a", None)]
     assert added_columns(statement) == ["b"]
 
 

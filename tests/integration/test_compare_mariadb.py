@@ -421,4 +421,4 @@ def test_urls_that_cannot_be_used_are_refused(
         pytest.raises(ConfigError, match=message),
         closing(connect(change(server.url), 5)) as connection,
     ):
-        connection.dialect.check_server(connection)
+        connection.dialect.read_server(connection)

@@ -22,7 +22,7 @@ from ingestd.kafka.consumer_group import ConsumerGroup
 from ingestd.kafka.consumer_pool import borrow_consumer, close_consumers
 from ingestd.kafka.fetch import fetch_all
 from ingestd.kafka.log_checks import divergences
-from ingestd.kafka.native_reader import NativeFetcher
+from ingestd.kafka.native_reader import NativeKafkaReader
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.producer import Outgoing
@@ -195,7 +195,7 @@ def test_tokens_computed_in_python_reach_both_readers_and_are_renewed_while_idle
 
     one = signed_in_by_python(secured, tmp_path, monkeypatch, ask)
     assert OffsetClient(one).end_offsets({TOPIC: (0,)}) == {TOPIC: {0: RECORDS}}
-    for headers, reader in ((False, NativeFetcher), (True, PythonReader)):
+    for headers, reader in ((False, NativeKafkaReader), (True, PythonReader)):
         with borrow_consumer(one, headers=headers) as pooled:
             assert isinstance(pooled.reader, reader)
         assert read(one, headers=headers) == [str(number).encode() for number in range(RECORDS)]

@@ -17,7 +17,7 @@ from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
     PlanningTime,
     RunSize,
-    choose,
+    pick_runs,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.incremental_read import read_changelog
@@ -58,7 +58,7 @@ def compacted(runs: list[RunSize], choice: CompactionPick) -> list[RunSize]:
 def test_a_choice_leaves_a_tree(data: st.DataObject, options: CompactionOptions) -> None:
     top = options.num_levels - 1
     runs = data.draw(trees(top))
-    choice = choose(runs, top, options, PlanningTime(0, 0))
+    choice = pick_runs(runs, top, options, PlanningTime(0, 0))
     if choice is None:
         assert len(runs) <= options.trigger or options.trigger < 2
         assert not (options.forces_level_0 and runs and runs[0].level == 0)
@@ -77,7 +77,7 @@ def test_runs_never_pile_up(sizes: list[int], options: CompactionOptions) -> Non
     top, runs = options.num_levels - 1, list[RunSize]()
     for size in sizes:
         runs = [RunSize(0, size), *runs]
-        choice = choose(runs, top, options, PlanningTime(0, 0))
+        choice = pick_runs(runs, top, options, PlanningTime(0, 0))
         if choice is not None:
             runs = compacted(runs, choice)
         assert len(runs) <= options.trigger

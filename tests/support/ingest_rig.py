@@ -21,7 +21,7 @@ from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
     BatchContext,
-    Coverage,
+    CoveredOffsets,
     QualifiedSourceTable,
     RoutingConfig,
     SourceSettings,
@@ -90,7 +90,7 @@ class Rig:
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     identifier: int = 0
     fetched: list[int] = field(default_factory=list)
-    before: Coverage | None = None
+    before: CoveredOffsets | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
     source_tables: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     owners: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)

@@ -23,8 +23,8 @@ from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
     PlanningTime,
     RunSize,
-    choose,
-    choose_full,
+    pick_full,
+    pick_runs,
 )
 from tests.support.oracle import Oracle
 
@@ -51,15 +51,15 @@ def own_pick(case: Case) -> str:
     runs = [RunSize(level, size) for level, size in case["runs"]]
     top = case["levels"] - 1
     if case["full"]:
-        return _text(choose_full(runs, top))
+        return _text(pick_full(runs, top))
     options, moment = _options(case), PlanningTime(case["now"], case["hour"], case["last"])
     if case["gentle"] is None:
-        return _text(choose(runs, top, options, moment))
+        return _text(pick_runs(runs, top, options, moment))
     for count in range(1, len(runs)):
-        choice = choose(runs[-count:], top, options, moment)
+        choice = pick_runs(runs[-count:], top, options, moment)
         if choice is not None:
             return f"{count}={_text(choice)}"
-    return f"{len(runs)}={_text(choose(runs, top, options, moment))}"
+    return f"{len(runs)}={_text(pick_runs(runs, top, options, moment))}"
 
 
 def digest(given: Sequence[Case]) -> str:

@@ -18,7 +18,7 @@ from ingestd.cdc.avro.reader import AvroReader, Wanted, rejections
 from ingestd.cdc.base import UNKNOWN_POSITION, SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
 from ingestd.cdc.operations import ROW_OPERATIONS
-from ingestd.cdc.record_errors import Reason, Reasons, refuse
+from ingestd.cdc.record_errors import Reason, Reasons, record_error
 from ingestd.cdc.source_position import (
     SourcePosition,
     file_number,
@@ -82,7 +82,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
         "event_count",
     } <= names:
         return True
-    raise refuse(
+    raise record_error(
         "decode", "missing-op", "the message value has no field op: it is not a Debezium event"
     )
 

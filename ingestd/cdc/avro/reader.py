@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from ingestd.cdc.avro.arrow_types import storage_type
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.values import BrokenValueError, MessageBytes, cells_of, read_value
+from ingestd.cdc.avro.values import BrokenValueError, MessageBytes, cells_per_item, read_value
 from ingestd.cdc.base import lengths
 from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, CellBudget, CellBudgetError
 from ingestd.cdc.columns.arrow_calls import to_array
 from ingestd.cdc.native_module import NativeAvro, native_module, to_arrow
-from ingestd.cdc.record_errors import Reason, too_many_cells
+from ingestd.cdc.record_errors import Reason, cell_budget_reason
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.row_selection import Mask
@@ -140,10 +140,10 @@ def _spec(node: AvroNode, wanted: Collection[str] | None = None) -> Spec:
         case "record":
             return _record(node, dict.fromkeys(node.names if wanted is None else wanted))
         case "array":
-            return ("items", cells_of(node), node.item.has_no_bytes, _spec(node.item))
+            return ("items", cells_per_item(node), node.item.has_no_bytes, _spec(node.item))
         case "map":
             entry = ("record", [(True, ("string",)), (True, _spec(node.item))])
-            return ("items", cells_of(node), False, entry)
+            return ("items", cells_per_item(node), False, entry)
         case primitive:
             return (primitive,)
 
@@ -184,5 +184,7 @@ def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
     broken = Reason(stage, "invalid-avro", f"{document} does not match its Avro schema")
     reasons = dict.fromkeys(np.flatnonzero(fields.bad).tolist(), broken)
     for index in np.flatnonzero(fields.over).tolist():
-        reasons[index] = too_many_cells(CellBudgetError(int(fields.sizes[index])), stage, document)
+        reasons[index] = cell_budget_reason(
+            CellBudgetError(int(fields.sizes[index])), stage, document
+        )
     return reasons

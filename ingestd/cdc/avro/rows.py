@@ -29,14 +29,14 @@ from ingestd.cdc.columns.arrow_calls import (
     if_else,
     keep_rows,
     list_lengths,
+    list_offsets,
     make_list,
     make_map,
     make_struct,
     marks_of,
     members,
-    offsets_of,
     take,
-    take_rows,
+    take_or_null,
     valid_marks,
 )
 from ingestd.cdc.columns.decimal_columns import from_unscaled, plain_number, unscaled_text
@@ -174,14 +174,16 @@ def _array(array: Array, column: WireColumn, node: AvroNode) -> Array:
     element = _element(column)
     items = _build(flattened(array), element, node.children[0].present)
     target: Any = to_arrow_type(column.data_type)
-    return make_list(offsets_of(list_lengths(array)), items, type=target, mask=array.is_null())
+    return make_list(list_offsets(list_lengths(array)), items, type=target, mask=array.is_null())
 
 
 def _map(array: Array, column: WireColumn, node: AvroNode) -> Array:
     keys, values = entries(array)
     items = _build(values, _element(column), node.children[0].present)
     target: Any = to_arrow_type(column.data_type)
-    return make_map(offsets_of(list_lengths(array)), keys, items, type=target, mask=array.is_null())
+    return make_map(
+        list_offsets(list_lengths(array)), keys, items, type=target, mask=array.is_null()
+    )
 
 
 def _element(column: WireColumn) -> WireColumn:
@@ -364,7 +366,7 @@ class _AvroImage:
                 column,
                 field.array,
                 lambda values_at: replace(
-                    field, array=take_rows(values_at, np.arange(len(values_at)))
+                    field, array=take_or_null(values_at, np.arange(len(values_at)))
                 ).cells(),
             )
 

@@ -178,11 +178,11 @@ def _next_block(data: MessageBytes, at: int, node: AvroNode) -> tuple[int, int]:
         count = -count
     if count > len(data.data) - at and not (node.kind == "array" and node.item.has_no_bytes):
         raise BrokenValueError("a block is longer than the message")
-    data.budget.spend(count * cells_of(node))
+    data.budget.spend(count * cells_per_item(node))
     return count, at
 
 
-def cells_of(node: AvroNode) -> int:
+def cells_per_item(node: AvroNode) -> int:
     """Return the number of cells that one array item, or one map entry, of this type takes."""
     return node.item.cells + (node.kind == "map")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError, parse_avro
 from ingestd.cdc.avro.record_columns import record_columns
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.record_errors import RecordError, refuse
+from ingestd.cdc.record_errors import RecordError, record_error
 from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaKind, SchemaLookup
 
@@ -45,7 +45,7 @@ class AvroWriters:
                 texts = [reference.text for reference in registered.references]
                 schema = parse_avro(registered.text, texts)
             except AvroSchemaError as error:
-                schema = refuse(stage, "invalid-schema", str(error))
+                schema = record_error(stage, "invalid-schema", str(error))
             self._nodes[frame.mark] = schema
         if isinstance(schema, RecordError):
             raise schema
@@ -61,7 +61,7 @@ class AvroWriters:
             try:
                 columns = {column.name: column for column in record_columns(node)}
             except AvroSchemaError as error:
-                raise refuse("schema", "invalid-schema", str(error)) from error
+                raise record_error("schema", "invalid-schema", str(error)) from error
             known_record = self._records[node] = AvroRecord(node, columns)
         return known_record
 
@@ -78,8 +78,8 @@ def registered_schema(
     registered = schemas.find(schema_id)
     if registered is None:
         message = f"the schema registry has no schema {schema_id}"
-        raise refuse(stage, "unknown-schema", message)
+        raise record_error(stage, "unknown-schema", message)
     if registered.kind != kind:
         message = f"schema {schema_id} of the registry is of type {registered.kind}, not {kind}"
-        raise refuse(stage, "wrong-schema-type", message)
+        raise record_error(stage, "wrong-schema-type", message)
     return registered

@@ -34,7 +34,7 @@ def valid_marks(array: Array) -> Mask:
     return marks_of(array.is_valid())
 
 
-def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
+def take_or_null(array: Array, rows: npt.NDArray[np.int64]) -> Array:
     """Return the values of an array at these indices; a negative index yields null."""
     absent = rows < 0
     return take(array, pa.array(rows, mask=absent if absent.any() else None))
@@ -83,7 +83,7 @@ def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists o
     return np.where(valid_marks(array), lengths, 0)
 
 
-def offsets_of(lengths: npt.NDArray[np.int64]) -> Array:
+def list_offsets(lengths: npt.NDArray[np.int64]) -> Array:
     """Return the Arrow list offsets (n + 1,) of n lists with these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

@@ -232,7 +232,7 @@ def present(values: Values) -> list[Any]:
     return [None if value is UNSET else value for value in values]
 
 
-def plain(arrow_type: pa.DataType) -> Build:
+def arrow_accepted(arrow_type: pa.DataType) -> Build:
     """Return a function that builds an array of this type from values that Arrow accepts unchanged.
 
     Absent values are replaced by None only if Arrow fails, because the replacement is slow.

@@ -21,13 +21,13 @@ from ingestd.cdc.columns.column_reader import (
     ColumnReader,
     Values,
     any_reader,
+    arrow_accepted,
     converting,
     decimal_numbers,
     float_encoding,
     from_present,
     integer_encoding,
     iso_encoding,
-    plain,
     present,
     raw_reader,
     temporal_encoding,
@@ -83,19 +83,23 @@ def refuse_unreadable(column: str, data_type: DataType) -> None:
 
 def _text(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_ENCODING)
+        return ColumnReader(str, arrow_accepted(pa.string()), unavailable.find_text, TEXT_ENCODING)
     return any_reader(column.data_type)
 
 
 def _binary(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
-        return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_ENCODING)
+        return ColumnReader(
+            bytes, arrow_accepted(pa.binary()), unavailable.find_bytes, BINARY_ENCODING
+        )
     return any_reader(column.data_type)
 
 
 def _boolean(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= {"bool"}:
-        return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
+        return ColumnReader(
+            bool, arrow_accepted(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING
+        )
     return any_reader(column.data_type)
 
 
@@ -178,7 +182,7 @@ def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
         encoding = integer_encoding(arrow_type)
-        return ColumnReader(int, plain(arrow_type), unavailable.find_nothing, encoding)
+        return ColumnReader(int, arrow_accepted(arrow_type), unavailable.find_nothing, encoding)
     return any_reader(data_type)
 
 
@@ -276,7 +280,9 @@ def _bits(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:
-            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
+            return ColumnReader(
+                bool, arrow_accepted(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING
+            )
         build = from_present(
             lambda values: pa.array([None if v is None else any(v) for v in values], pa.bool_())
         )

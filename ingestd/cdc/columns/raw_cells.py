@@ -53,7 +53,7 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
         return None
     root = data_type.root
     if root in CHARACTER_ROOTS:
-        return text_of(raw)
+        return string_or_json(raw)
     if root in {"ARRAY", "MAP", "ROW"}:
         return _read_nested(raw, data_type, budget)
     value = _DECODE(raw)
@@ -69,7 +69,7 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
     return reader(value)
 
 
-def text_of(raw: bytes) -> str:
+def string_or_json(raw: bytes) -> str:
     """Return the content of a JSON string, or the JSON text of any other value."""
     if raw.startswith(b'"'):
         return str(_DECODE(raw))
@@ -189,7 +189,7 @@ def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
         return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)
     if base64 and raw.startswith(b'"'):
         return plain_number(int.from_bytes(binary_of(_DECODE(raw)), "big", signed=True), scale)
-    return None if raw == b"null" else text_of(raw)
+    return None if raw == b"null" else string_or_json(raw)
 
 
 def _temporal(value: object, data_type: DataType) -> Cell:

@@ -25,7 +25,7 @@ from ingestd.cdc.columns.column_reader import (
     from_present,
 )
 from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, JsonKinds
-from ingestd.cdc.columns.raw_cells import text_of
+from ingestd.cdc.columns.raw_cells import string_or_json
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
@@ -71,7 +71,7 @@ def source_text_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 
 def _text(value: Value) -> str | None:
     raw = b"null" if value is None or value is UNSET else bytes(value)
-    return None if raw == b"null" else _BOOLEANS.get(raw) or text_of(raw)
+    return None if raw == b"null" else _BOOLEANS.get(raw) or string_or_json(raw)
 
 
 _BOOLEANS = {b"true": "1", b"false": "0"}

@@ -30,7 +30,7 @@ class ColumnChange(NamedTuple):
     new: str | None
 
 
-def column_changes(statement: str) -> list[ColumnChange]:
+def renames_and_drops(statement: str) -> list[ColumnChange]:
     """Return the column renames and drops of an ALTER TABLE statement, in order.
 
     The list is empty for other statements.
@@ -157,7 +157,7 @@ def proven_alone(statement: str) -> Changes:
     A change is left out if a column has its old name afterwards, because the statement adds or
     renames a column to this name.
     """
-    changes = column_changes(statement)
+    changes = renames_and_drops(statement)
     there = {name.lower() for name in added_columns(statement)}
     there |= {new.lower() for _, new in changes if new is not None}
     return tuple((old, new) for old, new in changes if old.lower() not in there)

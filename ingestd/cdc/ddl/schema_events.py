@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from ingestd.cdc.base import UNKNOWN_POSITION, Comments, DdlEvent, SourceTable
-from ingestd.cdc.ddl.alter_text import column_changes, proven_by_columns
+from ingestd.cdc.ddl.alter_text import proven_by_columns, renames_and_drops
 from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
@@ -72,7 +72,7 @@ def ddl_events_of(message: object) -> list[DdlEvent]:
 
 def _events(event: _Event) -> list[DdlEvent]:
     events = []
-    stated = column_changes(event.ddl or "") if event.changes else []
+    stated = renames_and_drops(event.ddl or "") if event.changes else []
     changes = [change for change in event.changes or () if change.type in ("ALTER", "CREATE")]
     if len(changes) * len(stated) > _MOST_COMPARED:
         return []

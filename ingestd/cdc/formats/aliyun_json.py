@@ -42,7 +42,7 @@ from ingestd.cdc.json.normalized_events import (
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, record_error
 from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
@@ -143,7 +143,9 @@ class AliyunDialect:
         if payload.op == "UPDATE_AFTER":
             before = normalizer.key_of(_row(payload.before))
             return NormalizedEvent(normalizer, (normalizer.update(after, before, where),))
-        raise refuse("decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}")
+        raise record_error(
+            "decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}"
+        )
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None, because a message without a value is not a change."""
@@ -157,7 +159,7 @@ class AliyunDialect:
             table_schema = _decode_schema(schema)
         except PARSE_ERRORS as error:
             message = f"schema of the message value cannot be read: {error}"
-            raise refuse("decode", "invalid-schema", message) from error
+            raise record_error("decode", "invalid-schema", message) from error
         named = table_schema.source
         source = SourceTable(
             named.db_name, named.schema_name or None, required(named.table_name, "tableName")

@@ -8,7 +8,7 @@ from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import Comments, FormatDescriptor, FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
-from ingestd.cdc.record_errors import Reasons, refuse
+from ingestd.cdc.record_errors import Reasons, record_error
 from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
@@ -42,7 +42,7 @@ class AvroFields:
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
             message = f"the {document} is not an Avro record with fields"
-            raise refuse(stage, "not-an-object", message)
+            raise record_error(stage, "not-an-object", message)
         record = self._writers.record(node)
         fields = self._reader.read(messages, frame.skip, node)
         for index, reason in rejections(fields, stage).items():

@@ -36,11 +36,11 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     TableNormalizers,
     TruncateEvent,
-    text_of,
+    name_as_json,
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, native_module
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.record_errors import record_error
 from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -116,7 +116,7 @@ class DmsDialect:
         if operation == "delete":
             return NormalizedEvent(normalizer, (normalizer.delete(after),))
         message = f"operation of the message value is {operation[:40]!r}"
-        raise refuse("decode", "unknown-op", message)
+        raise record_error("decode", "unknown-op", message)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None, because a message without a value is not a change."""
@@ -129,7 +129,10 @@ class DmsDialect:
             return normalizer
         table = required(metadata.table_name, "table-name")
         source = SourceTable(None, metadata.schema_name, table)
-        constants = {"schema-name": text_of(metadata.schema_name), "table-name": text_of(table)}
+        constants = {
+            "schema-name": name_as_json(metadata.schema_name),
+            "table-name": name_as_json(table),
+        }
         return self._normalizers.keep(which, TableNormalizer(source, constants=constants))
 
 

@@ -32,11 +32,11 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     TableNormalizers,
     TruncateEvent,
-    text_of,
+    name_as_json,
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, record_error
 from ingestd.cdc.row_layout import NO_KIND
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.wording import counted
@@ -123,7 +123,9 @@ class CanalDialect:
             )
         if head.type == "UPDATE":
             return NormalizedEvent(normalizer, _updates(normalizer, head))
-        raise refuse("decode", "unknown-op", f"type of the message value is {head.type[:40]!r}")
+        raise record_error(
+            "decode", "unknown-op", f"type of the message value is {head.type[:40]!r}"
+        )
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None, because a message without a value is not a change."""
@@ -138,8 +140,8 @@ class CanalDialect:
         keys = self._heads.names(head.pk_names, "pkNames")
         columns = self._columns(*types)
         constants = {
-            "database": text_of(head.database),
-            "table": text_of(head.table),
+            "database": name_as_json(head.database),
+            "table": name_as_json(head.table),
             "pkNames": bytes(head.pk_names),
             "mysqlType": types[0],
             "sqlType": types[1],
@@ -156,7 +158,7 @@ class CanalDialect:
             numbered = _decode_codes(codes)
         except PARSE_ERRORS as error:
             message = f"mysqlType or sqlType of the message value cannot be read: {error}"
-            raise refuse("decode", "invalid-schema", message) from error
+            raise record_error("decode", "invalid-schema", message) from error
         return tuple(jdbc_column(*item) for item in numbered.items()) if numbered else None
 
 
@@ -168,7 +170,7 @@ def _ddl_events(head: _Head) -> list[DdlEvent]:
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:
-        raise refuse("decode", "invalid-ddl", f"sql of the message value: {error}") from error
+        raise record_error("decode", "invalid-ddl", f"sql of the message value: {error}") from error
     columns = proven_alone(statement or "")
     return [DdlEvent(_source(head), None, columns)] if columns else []
 
@@ -179,7 +181,7 @@ def _source(head: _Head) -> SourceTable:
 
 def _rows(rows: list[msgspec.Raw] | None) -> list[bytes]:
     if not rows:
-        raise refuse("decode", "missing-data", "the message value has no data")
+        raise record_error("decode", "missing-data", "the message value has no data")
     return [bytes(row) for row in rows]
 
 
@@ -188,7 +190,7 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     old = [bytes(row) for row in head.old or ()] or [NULL] * len(rows)
     if len(old) != len(rows):
         message = f"the message value has {counted(len(rows), 'row')} in data and {len(old)} in old"
-        raise refuse("decode", "unpaired-rows", message)
+        raise record_error("decode", "unpaired-rows", message)
     return tuple(
         normalizer.update(row, normalizer.key_of(before))
         for row, before in zip(rows, old, strict=True)

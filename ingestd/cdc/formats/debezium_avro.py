@@ -37,7 +37,7 @@ from ingestd.cdc.base import (
 from ingestd.cdc.columns.arrow_calls import keep_rows
 from ingestd.cdc.columns.wire_column import WireColumn, key_column
 from ingestd.cdc.ddl.schema_events import ddl_events_of
-from ingestd.cdc.record_errors import Reasons, RecordError, refuse, rejected
+from ingestd.cdc.record_errors import Reasons, RecordError, record_error, rejected
 from ingestd.cdc.schema_frames import FrameGroup, grouped
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
@@ -107,7 +107,7 @@ class DebeziumAvro:
             sorted_changes = self._sorted(envelope, group, key_record)
             if sorted_changes.changes and row is None:
                 message = "the rows of the event are not records"
-                raise refuse("schema", "unsupported-envelope", message)
+                raise record_error("schema", "unsupported-envelope", message)
             row_record = None if row is None else self._writers.record(row)
         except RecordError as error:
             refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
@@ -145,7 +145,7 @@ class DebeziumAvro:
             return None
         node = self._writers.node(group.key, "key")
         if node.kind != "record":
-            raise refuse("key", "not-an-object", "the message key is not an Avro record")
+            raise record_error("key", "not-an-object", "the message key is not an Avro record")
         return self._writers.record(node) if node.names else None
 
     def _keys(

@@ -33,7 +33,7 @@ from ingestd.cdc.json.normalized_events import (
     TruncateEvent,
 )
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, record_error
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import DataType
 
@@ -110,7 +110,7 @@ class BsonDialect:
         if event.op in ("c", "r"):
             row = msgspec.json.encode(_document(required(event.after, "after")))
             return NormalizedEvent(normalizer, (normalizer.insert(row, where),))
-        raise refuse("decode", "unknown-op", f"op of the message value is {event.op!r}")
+        raise record_error("decode", "unknown-op", f"op of the message value is {event.op!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None, because a tombstone only follows a delete event."""
@@ -135,7 +135,9 @@ class BsonDialect:
             return _document(event.after)
         update = event.update_description
         if update is None:
-            raise refuse("decode", "missing-after", "an update has no document and no description")
+            raise record_error(
+                "decode", "missing-after", "an update has no document and no description"
+            )
         changed: Texts = {_ID: self._id(event.before, key)}
         changed |= _document(update.updated_fields or "{}")
         changed |= dict.fromkeys(update.removed_fields or ())
@@ -144,7 +146,7 @@ class BsonDialect:
                 "an update describes a change inside of a field; set capture.mode of the connector "
                 "to change_streams_update_full"
             )
-            raise refuse("decode", "nested-update", message)
+            raise record_error("decode", "nested-update", message)
         return changed
 
     def _id(self, before: str | None, key: bytes | None) -> str:
@@ -157,13 +159,13 @@ class BsonDialect:
             identifier = _document(before).get(_ID)
         else:
             opened = self._keys.open(key)
-            if opened.shape is None:
+            if opened.envelope is None:
                 message = "the change has neither a message key nor a document before"
-                raise refuse("key", "missing-key", message)
+                raise record_error("key", "missing-key", message)
             named = self._ids.read(opened.payload).id
             identifier = str(named) if isinstance(named, int) else _text(named)
         if identifier is None:
-            raise refuse("key", "missing-key", "the document has no _id")
+            raise record_error("key", "missing-key", "the document has no _id")
         return identifier
 
 
@@ -172,7 +174,7 @@ def _document(text: str) -> Texts:
         return document_texts(text)
     except _NO_DOCUMENT as error:
         message = f"the message value has a document that cannot be read: {error}"
-        raise refuse("decode", "invalid-document", message) from error
+        raise record_error("decode", "invalid-document", message) from error
 
 
 def _text(value: str) -> str | None:
@@ -188,7 +190,7 @@ def _text(value: str) -> str | None:
         return _field_text(value.strip().encode())
     except _NO_DOCUMENT as error:
         raise RecordError(
-            refuse("key", "invalid-document", f"the message key has no id: {error}").reason
+            record_error("key", "invalid-document", f"the message key has no id: {error}").reason
         ) from error
 
 

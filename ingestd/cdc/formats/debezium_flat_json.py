@@ -33,7 +33,7 @@ from ingestd.cdc.json.message_layout import (
     texts_of,
     words_spec,
 )
-from ingestd.cdc.json.messages import MessageKey, MessageKeys, Shape
+from ingestd.cdc.json.messages import Envelope, MessageKey, MessageKeys
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -44,7 +44,7 @@ from ingestd.cdc.json.normalized_events import (
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, Path, native_module
 from ingestd.cdc.operations import ROW_OPERATIONS
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, record_error
 from ingestd.cdc.row_layout import Kinds
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import RowKind
@@ -131,18 +131,18 @@ class FlatDialect:
 
         A null value is a tombstone. Raises RecordError if the message is invalid.
         """
-        shape, row = self._values.open(value)
+        envelope, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
         marks = self._heads.read(row)
         op, deleted = bytes(marks.op), bytes(marks.deleted)
         if op == NULL and deleted == NULL and _is_control(row, topic):
             return None
-        normalizer = self._normalizer(topic, shape, marks)
+        normalizer = self._normalizer(topic, envelope, marks)
         if op == b'"t"':
             return TruncateEvent(normalizer.source, None)
         if op not in _OPERATIONS:
-            raise refuse("decode", "unknown-op", f"__op of the message value is {op[:20]!r}")
+            raise record_error("decode", "unknown-op", f"__op of the message value is {op[:20]!r}")
         where = _where(marks, op)
         opened = self._keys.open(key)
         if op == b'"d"' or deleted in _TRUE_TEXTS:
@@ -157,28 +157,28 @@ class FlatDialect:
         Raises RecordError if the key is invalid.
         """
         opened: MessageKey = self._keys.open(key)
-        if opened.shape is None:
+        if opened.envelope is None:
             return None
         normalizer = self._latest.get(topic) or TableNormalizer(topic_table(topic), hidden=_ADDED)
         self._latest[topic] = normalizer
         return NormalizedEvent(normalizer, (normalizer.delete(NULL),), opened)
 
-    def _normalizer(self, topic: str, shape: Shape, marks: _Marks) -> TableNormalizer:
+    def _normalizer(self, topic: str, envelope: Envelope, marks: _Marks) -> TableNormalizer:
         names = (
             _either(marks.database, marks.source_database),
             _either(marks.schema, marks.source_schema),
             _either(marks.table, marks.source_table),
         )
-        which = (topic, shape, names)
+        which = (topic, envelope, names)
         normalizer = self._normalizers.get(which)
         if normalizer is None:
             normalizer = TableNormalizer(
                 _source(topic, names),
                 (),
-                shape.columns,
+                envelope.columns,
                 _ADDED,
                 constants=_names_of(marks),
-                envelope=shape,
+                envelope=envelope,
             )
             self._normalizers.keep(which, normalizer)
         self._latest[topic] = normalizer
@@ -217,7 +217,7 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
     try:
         source_names = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
-        raise refuse(
+        raise record_error(
             "decode", "invalid-source", f"an added field is not a name: {error}"
         ) from error
     named = [
@@ -397,7 +397,7 @@ def _is_control(row: bytes, topic: str) -> bool:
         return False
     if event is not None:
         message = "the message value is an event with its envelope; its format is debezium-json"
-        raise refuse("decode", "not-flattened", message)
+        raise record_error("decode", "not-flattened", message)
     return True
 
 

@@ -19,7 +19,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.cdc.columns.column_reader import INT64_ENCODING
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.ddl.alter_text import column_changes, proven_by_columns
+from ingestd.cdc.ddl.alter_text import proven_by_columns, renames_and_drops
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
@@ -42,12 +42,12 @@ from ingestd.cdc.json.normalized_events import (
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
-    text_of,
+    name_as_json,
     where_in_log,
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, record_error
 from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.cdc.source_position import LAST_ROW, file_number, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
@@ -122,7 +122,9 @@ class MaxwellDialect:
                 return self._ddl_events(head, value)
             if _CONTROL.fullmatch(kind):
                 return None
-            raise refuse("decode", "unknown-op", f"type of the message value is {kind[:40]!r}")
+            raise record_error(
+                "decode", "unknown-op", f"type of the message value is {kind[:40]!r}"
+            )
         normalizer = self._normalizer(head)
         data = required(bytes(head.data), "data")
         where = where_in_log(self._log.position(head), snapshot=kind == "bootstrap-insert")
@@ -139,11 +141,11 @@ class MaxwellDialect:
             statement = _decode_statement(value)
         except PARSE_ERRORS as error:
             message = f"the message about a statement cannot be read: {error}"
-            raise refuse("decode", "invalid-ddl", message) from error
+            raise record_error("decode", "invalid-ddl", message) from error
         names = (
             [column.name for column in statement.definition.columns] if statement.definition else []
         )
-        columns = proven_by_columns(column_changes(statement.sql or ""), names)
+        columns = proven_by_columns(renames_and_drops(statement.sql or ""), names)
         if not columns or head.table is None:
             return []
         position = self._log.position(msgspec.structs.replace(head, commit=True))
@@ -162,8 +164,8 @@ class MaxwellDialect:
         source = SourceTable(head.database, None, required(head.table, "table"))
         keys = self._heads.names(head.primary_key_columns, "primary_key_columns")
         constants = {
-            "database": text_of(head.database),
-            "table": text_of(head.table),
+            "database": name_as_json(head.database),
+            "table": name_as_json(head.table),
             "primary_key_columns": bytes(head.primary_key_columns),
         }
         return self._normalizers.keep(which, TableNormalizer(source, keys, constants=constants))

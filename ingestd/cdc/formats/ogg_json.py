@@ -36,12 +36,12 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     TableNormalizers,
     TruncateEvent,
-    text_of,
+    name_as_json,
     where_in_log,
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, native_module
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.record_errors import record_error
 from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -104,7 +104,7 @@ class OggDialect:
             )
         if head.op_type != "U":
             message = f"op_type of the message value is {head.op_type[:20]!r}, not I, U, D or T"
-            raise refuse("decode", "unknown-op", message)
+            raise record_error("decode", "unknown-op", message)
         required(after, "after")
         return NormalizedEvent(
             normalizer, (normalizer.update(after, normalizer.key_of(before), where),)
@@ -124,7 +124,7 @@ class OggDialect:
         database = ".".join(qualifiers[:-1]) or None
         source = SourceTable(database, schema, required(table, "table"))
         keys = self._heads.names(head.primary_keys, "primary_keys")
-        constants = {"table": text_of(head.table), "primary_keys": bytes(head.primary_keys)}
+        constants = {"table": name_as_json(head.table), "primary_keys": bytes(head.primary_keys)}
         normalizer = TableNormalizer(source, keys, partial=True, constants=constants)
         return self._normalizers.keep(which, normalizer)
 

@@ -14,7 +14,7 @@ from ingestd.cdc.json.format_readers import NativeFormat, no_objects
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader
 from ingestd.cdc.json.message_layout import OneRow, no_log
-from ingestd.cdc.json.messages import BARE, Envelopes, MessageKeys, Shape
+from ingestd.cdc.json.messages import NO_ENVELOPE, Envelope, Envelopes, MessageKeys
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -52,12 +52,12 @@ class RowValues:
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
-    def open(self, value: bytes) -> tuple[Shape, bytes]:
-        """Split a message value into its Connect schema envelope (or `BARE`) and its row.
+    def open(self, value: bytes) -> tuple[Envelope, bytes]:
+        """Split a message value into its Connect schema envelope (or `NO_ENVELOPE`) and its row.
 
         Raises RecordError if the envelope is invalid.
         """
-        return self._envelopes.open(value) if _WRAPPED in value else (BARE, value)
+        return self._envelopes.open(value) if _WRAPPED in value else (NO_ENVELOPE, value)
 
 
 class PlainDialect:
@@ -75,27 +75,27 @@ class PlainDialect:
 
         Raises RecordError if the value is not a JSON object, or has an invalid envelope.
         """
-        shape, row = self._values.open(value)
+        envelope, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
         self._heads.read(row)
-        normalizer = self._normalizer(topic, shape)
+        normalizer = self._normalizer(topic, envelope)
         return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key))
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """Return the delete of the row with the message key, or None if the message has no key."""
         opened = self._keys.open(key)
-        if opened.shape is None:
+        if opened.envelope is None:
             return None
-        normalizer = self._latest.get(topic) or self._normalizer(topic, BARE)
+        normalizer = self._latest.get(topic) or self._normalizer(topic, NO_ENVELOPE)
         return NormalizedEvent(normalizer, (normalizer.delete(NULL),), opened)
 
-    def _normalizer(self, topic: str, shape: Shape) -> TableNormalizer:
-        which = (topic, shape)
+    def _normalizer(self, topic: str, envelope: Envelope) -> TableNormalizer:
+        which = (topic, envelope)
         normalizer = self._normalizers.get(which)
         if normalizer is None:
             normalizer = self._normalizers.keep(
-                which, TableNormalizer(topic_table(topic), (), shape.columns, envelope=shape)
+                which, TableNormalizer(topic_table(topic), (), envelope.columns, envelope=envelope)
             )
         self._latest[topic] = normalizer
         return normalizer

@@ -32,9 +32,9 @@ from ingestd.cdc.record_errors import (
     BUILD_ERRORS,
     Reason,
     Reasons,
+    cell_budget_reason,
     explain_cell,
-    refuse,
-    too_many_cells,
+    record_error,
 )
 from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
@@ -132,7 +132,7 @@ class ProtobufFields:
         try:
             selector = _selector(frame)
         except WireError as error:
-            raise refuse(stage, "invalid-protobuf", f"the {document}: {error}") from error
+            raise record_error(stage, "invalid-protobuf", f"the {document}: {error}") from error
         rows = _Rows(self._message(frame, selector, stage), stage, document, refused)
         return rows.read(messages, frame.skip)
 
@@ -147,7 +147,7 @@ class ProtobufFields:
                 types = parse_protobuf(registered.text, texts)
                 name = _selected(types, selector)
             except ProtobufSchemaError as error:
-                raise refuse(stage, "invalid-schema", str(error)) from error
+                raise record_error(stage, "invalid-schema", str(error)) from error
             columns = tuple(proto_column(field, types) for field in types.messages[name])
             former = self._former(frame, types, name)
             fields = ((field.name, field.comment) for field in types.messages[name])
@@ -263,7 +263,7 @@ class _Rows:
             message = f"the {self.document} is not a valid message of this type: {error}"
             self.refused.setdefault(index, Reason(self.stage, "invalid-protobuf", message))
         except CellBudgetError as error:
-            reason = too_many_cells(error, self.stage, f"the {self.document}")
+            reason = cell_budget_reason(error, self.stage, f"the {self.document}")
             self.refused.setdefault(index, reason)
         return None
 

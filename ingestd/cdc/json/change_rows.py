@@ -20,7 +20,7 @@ from ingestd.cdc.json.row_plan import Row, RowPlan
 from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import ABSENT, Kinds
-from ingestd.cdc.source_position import positions, snapshot_rows
+from ingestd.cdc.source_position import positions, snapshot_mask
 from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
@@ -74,7 +74,7 @@ def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:
         key=None if keys is None else _image(plan, keys),
         offset=events.offsets,
         position=positions(sources),
-        snapshot_row=snapshot_rows(sources),
+        snapshot_row=snapshot_mask(sources),
         partial=plan.wants.partial,
         images=plan.wants.images,
     )

@@ -7,7 +7,7 @@ import msgspec
 from ingestd.cdc.base import JsonObject, SourceTable
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.operations import ROW_OPERATIONS
-from ingestd.cdc.record_errors import PARSE_ERRORS, Reason, RecordError, explain, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, Reason, RecordError, explain, record_error
 from ingestd.cdc.source_position import SourcePosition
 
 _NULL = msgspec.Raw(b"null")
@@ -77,13 +77,13 @@ def read_event(payload: bytes, topic: str) -> Event | None:
         head = _decode_head(payload)
     except msgspec.ValidationError as error:
         message = f"the {_PART} is not a JSON object: {error}"
-        raise refuse("decode", "not-an-object", message) from error
+        raise record_error("decode", "not-an-object", message) from error
     except PARSE_ERRORS as error:
         raise RecordError(explain(error, _PART)) from error
     if is_null(head.op):
         if is_control(head, payload, topic):
             return None
-        raise refuse(
+        raise record_error(
             "decode", "missing-op", f"the {_PART} has no field op: it is not a Debezium event"
         )
     operation = _operation(head)
@@ -119,10 +119,12 @@ def _operation(head: Head) -> str:
     try:
         operation = _decode_text(head.op)
     except PARSE_ERRORS as error:
-        raise refuse("decode", "unknown-op", f"op of the {_PART} is not text: {error}") from error
+        raise record_error(
+            "decode", "unknown-op", f"op of the {_PART} is not text: {error}"
+        ) from error
     if operation not in ROW_OPERATIONS and operation not in {_TRUNCATE, _LOGICAL_MESSAGE}:
         message = f"op of the {_PART} is {operation[:20]!r}, not one of c, r, u, d, t, m"
-        raise refuse("decode", "unknown-op", message)
+        raise record_error("decode", "unknown-op", message)
     return operation
 
 
@@ -134,5 +136,5 @@ def _source(head: Head) -> tuple[SourceTable, SourcePosition]:
         message = f"source of the {_PART}: {reason.message}"
         raise RecordError(Reason("decode", "invalid-source", message)) from error
     if not source.table:
-        raise refuse("decode", "missing-source", f"source of the {_PART} names no table")
+        raise record_error("decode", "missing-source", f"source of the {_PART} names no table")
     return SourceTable(source.db, source.schema, source.table), source

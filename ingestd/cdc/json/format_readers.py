@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.base import Texts, picked, there
+from ingestd.cdc.base import Texts, picked, present_indices
 from ingestd.cdc.columns.column_reader import RAW, Spec
 from ingestd.cdc.json.message_layout import Layout, NativeReader, native_reader
 from ingestd.cdc.json.native_cells import to_cells
@@ -85,7 +85,7 @@ class Classifier:
         Messages without rows, and messages that the plan cannot read, are omitted. The tables are
         in the order of their first messages.
         """
-        indices, chunk = there(values, empty=False), _ReadChunk()
+        indices, chunk = present_indices(values, empty=False), _ReadChunk()
         self._read(indices, cast("Sequence[bytes]", picked(values, indices)), chunk)
         if not chunk.indices:
             return []

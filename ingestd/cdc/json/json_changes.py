@@ -22,12 +22,12 @@ from ingestd.cdc.base import (
     RecordChunk,
     RejectedRecord,
     SourceTable,
-    all_there,
     comment_events,
-    there,
+    has_no_nulls,
+    present_indices,
 )
 from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
-from ingestd.cdc.json.messages import BARE, Messages
+from ingestd.cdc.json.messages import NO_ENVELOPE, Messages
 from ingestd.cdc.json.normalized_events import (
     Dialect,
     Group,
@@ -154,27 +154,27 @@ class JsonChanges:
         """
         if _is_ambiguous(group):
             return None
-        if not all_there(chunk.values):
+        if not has_no_nulls(chunk.values):
             if self._in_order:
                 return None
-            chunk = chunk.take(there(chunk.values, empty=True))
+            chunk = chunk.take(present_indices(chunk.values, empty=True))
         if not chunk.values:
             return None
         values = cast("Sequence[bytes]", chunk.values)
         envelope = group.normalizer.envelope
-        if group.key_shape is None:
+        if group.key_envelope is None:
             keyless = self._native.keyless(chunk.keys)
             return Messages(values, None, chunk.offsets, envelope) if keyless else None
-        if not all_there(chunk.keys):
+        if not has_no_nulls(chunk.keys):
             return None
         keys = cast("Sequence[bytes]", chunk.keys)
-        return Messages(values, keys, chunk.offsets, envelope, group.key_shape)
+        return Messages(values, keys, chunk.offsets, envelope, group.key_envelope)
 
     def _memory(self, group: GroupKey, known: Types = _NO_TYPES) -> TableMemory:
-        normalizer, shape, names = group
+        normalizer, envelope, names = group
         if not names and not normalizer.is_normalized:
             names = _key_of(known)
-        key = GroupKey(normalizer, shape, names)
+        key = GroupKey(normalizer, envelope, names)
         memory = self._memories.get(key)
         if memory is None:
             if len(self._memories) >= _MAX_MEMORIES:
@@ -183,7 +183,7 @@ class JsonChanges:
                 normalizer.source,
                 names,
                 normalizer.columns,
-                None if shape is None else shape.columns,
+                None if envelope is None else envelope.columns,
                 module=self._module,
                 type_mapping=self._settings.type_mapping,
                 partial=normalizer.partial,
@@ -287,7 +287,7 @@ class JsonChanges:
         normalizer = group.key.normalizer
         types = known.get(normalizer.source, _NO_TYPES)
         fixed = declared.get(normalizer.source, _NO_TYPES)
-        keys = None if group.key.key_shape is None else group.keys
+        keys = None if group.key.key_envelope is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
         memory = self._memory(group.key, types)
         batches, refused = decode_messages(memory, messages, types, fixed)
@@ -306,7 +306,7 @@ def _key_of(types: Types) -> tuple[str, ...]:
 
 def _is_ambiguous(group: GroupKey) -> bool:
     """Return whether a message key with the fields of this group could also be an envelope."""
-    return group.key_shape is BARE and _PAYLOAD in group.key_names
+    return group.key_envelope is NO_ENVELOPE and _PAYLOAD in group.key_names
 
 
 def _without_records(

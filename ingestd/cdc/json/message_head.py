@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, record_error
 
 _PART = "message value"
 _decode_names = msgspec.json.Decoder(list[str] | None).decode
@@ -32,7 +32,7 @@ class HeadReader(Generic[Head]):
             return self._decode(value)
         except msgspec.ValidationError as error:
             message = f"the {_PART} is not a message of this format: {error}"
-            raise refuse("decode", "not-an-event", message) from error
+            raise record_error("decode", "not-an-event", message) from error
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, _PART)) from error
 
@@ -46,7 +46,7 @@ class HeadReader(Generic[Head]):
             return tuple(dict.fromkeys(_decode_names(field) or ()))
         except PARSE_ERRORS as error:
             message = f"{called} of the {_PART} is not a list of names: {error}"
-            raise refuse("decode", "invalid-keys", message) from error
+            raise record_error("decode", "invalid-keys", message) from error
 
 
 def required(value: "Value | None", called: str) -> Value:
@@ -55,7 +55,7 @@ def required(value: "Value | None", called: str) -> Value:
     `called` is the name of the field in the error.
     """
     if value is None or value in ("", b"null"):
-        raise refuse("decode", f"missing-{called}", f"the {_PART} has no {called}")
+        raise record_error("decode", f"missing-{called}", f"the {_PART} has no {called}")
     return value
 
 

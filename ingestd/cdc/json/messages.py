@@ -22,7 +22,7 @@ from ingestd.cdc.columns.connect_schema import (
     struct_comments,
 )
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, record_error
 
 _WRAPPED = b'"payload"'
 _MAX_CHECKS, _MAX_NAMES = 1000, 32
@@ -30,7 +30,7 @@ _PLAIN_NAME = re.compile(r"[\w.$ -]{1,200}")
 _Check = Callable[[bytes], object]
 _decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BLANKS = b" \t\r\n"
-_MAX_SHAPES = 1000
+_MAX_ENVELOPES = 1000
 """Maximum number of cached envelopes.
 
 A connector sends an envelope for the values and another for the keys of each table, and new
@@ -39,7 +39,7 @@ envelopes after a schema change.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class Envelope:
     """An envelope: all bytes before and after the payload, and the columns in its schema.
 
     `columns` is None if there is no schema, or if it does not describe rows. `comments` are those
@@ -65,8 +65,8 @@ class Shape:
         return payloads if len(payloads) == len(messages) else None
 
 
-BARE = Shape(b"", b"", None)
-"""The shape of messages without an envelope, which the converter sends if schemas are disabled."""
+NO_ENVELOPE = Envelope(b"", b"", None)
+"""The value for messages without an envelope, which the converter sends if schemas are disabled."""
 
 
 class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -85,65 +85,68 @@ class Envelopes:
         self._is_key = is_key
         self._is_row = is_key or is_row
         self._part = "message key" if is_key else "message value"
-        self._shapes: dict[tuple[bytes, bytes], Shape] = {}
-        self._latest = BARE
+        self._known: dict[tuple[bytes, bytes], Envelope] = {}
+        self._latest = NO_ENVELOPE
         self._decode = msgspec.json.Decoder(_Wrapper).decode
 
-    def open(self, message: bytes) -> tuple[Shape, bytes]:
-        """Return the envelope and the payload of a message; `BARE` and the message if it has none.
+    def open(self, message: bytes) -> tuple[Envelope, bytes]:
+        """Return the envelope and the payload of a message.
 
-        Raises RecordError if the envelope is invalid.
+        Returns `NO_ENVELOPE` and the message itself if it has no envelope. Raises
+        RecordError if the envelope is invalid.
         """
-        if self._latest is not BARE:
+        if self._latest is not NO_ENVELOPE:
             payloads = self._latest.cut((message,))
             if payloads:
                 return self._latest, payloads[0]
         try:
             wrapper = self._decode(message)
         except msgspec.ValidationError:
-            return BARE, message
+            return NO_ENVELOPE, message
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, self._part, self._stage)) from error
-        shape = self._shape(message, bytes(wrapper.schema), bytes(wrapper.payload))
-        if shape is BARE:
-            return BARE, message
-        self._latest = shape
-        return shape, bytes(wrapper.payload)
+        envelope = self._envelope(message, bytes(wrapper.schema), bytes(wrapper.payload))
+        if envelope is NO_ENVELOPE:
+            return NO_ENVELOPE, message
+        self._latest = envelope
+        return envelope, bytes(wrapper.payload)
 
     @property
     def _stage(self) -> str:
         return "key" if self._is_key else "decode"
 
-    def _shape(self, message: bytes, schema: bytes, payload: bytes) -> Shape:
+    def _envelope(self, message: bytes, schema: bytes, payload: bytes) -> Envelope:
         start = _payload_start(message, payload)
         if message[start : start + len(payload)] != payload:
-            raise refuse(self._stage, "invalid-envelope", f"the {self._part} has two payloads")
+            raise record_error(
+                self._stage, "invalid-envelope", f"the {self._part} has two payloads"
+            )
         around = (message[:start], message[start + len(payload) :])
-        shape = self._shapes.get(around)
-        if shape is None:
-            shape = self._read_shape(around, schema)
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[around] = shape
-        return shape
+        envelope = self._known.get(around)
+        if envelope is None:
+            envelope = self._read_envelope(around, schema)
+            if len(self._known) >= _MAX_ENVELOPES:
+                self._known.clear()
+            self._known[around] = envelope
+        return envelope
 
-    def _read_shape(self, around: tuple[bytes, bytes], schema: bytes) -> Shape:
+    def _read_envelope(self, around: tuple[bytes, bytes], schema: bytes) -> Envelope:
         try:
             document = json.loads(schema)
             if document is None:
-                return Shape(*around, None)
+                return Envelope(*around, None)
             if not isinstance(document, dict) or not isinstance(document.get("type"), str):
                 # The message is a key or row that has columns with these names.
-                return BARE
+                return NO_ENVELOPE
             if not is_connect_schema(document):
-                return Shape(*around, None)
+                return Envelope(*around, None)
             rows = document if self._is_row else row_schema(document)
             if rows is None:
-                return Shape(*around, None)
-            return Shape(*around, struct_columns(rows), struct_comments(rows))
+                return Envelope(*around, None)
+            return Envelope(*around, struct_columns(rows), struct_comments(rows))
         except (ConnectSchemaError, ValueError, RecursionError) as error:
             message = f"the schema in the {self._part} cannot be read: {error}"
-            raise refuse(self._stage, "invalid-schema", message) from error
+            raise record_error(self._stage, "invalid-schema", message) from error
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:
@@ -161,10 +164,10 @@ def _payload_start(message: bytes, payload: bytes) -> int:
 class MessageKey(msgspec.Struct, frozen=True, gc=False):
     """A message key without its envelope, and the names of its fields.
 
-    `shape` is None if the message has no key.
+    `envelope` is None if the message has no key.
     """
 
-    shape: Shape | None
+    envelope: Envelope | None
     payload: bytes
     names: tuple[str, ...]
 
@@ -207,21 +210,21 @@ class MessageKeys:
             except PARSE_ERRORS:
                 pass  # reported below
             else:
-                return MessageKey(BARE, key, self._names)
-        shape, payload = self._envelopes.open(key) if wrapped else (BARE, key)
+                return MessageKey(NO_ENVELOPE, key, self._names)
+        envelope, payload = self._envelopes.open(key) if wrapped else (NO_ENVELOPE, key)
         if payload.strip() == b"null":
             return NO_KEY
         try:
             names = tuple(_decode_key_fields(payload))
         except msgspec.ValidationError as error:
             message = "the message key is not a JSON object"
-            raise refuse("key", "not-an-object", message) from error
+            raise record_error("key", "not-an-object", message) from error
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, "message key", "key")) from error
         if not names:
             return NO_KEY
         self._remember(names)
-        return MessageKey(shape, payload, names)
+        return MessageKey(envelope, payload, names)
 
     def _remember(self, names: tuple[str, ...]) -> None:
         """Cache a fast check for keys with these field names, because most keys have the same."""
@@ -259,8 +262,8 @@ class Messages:
     values: Sequence[bytes]
     keys: Sequence[bytes] | None
     offsets: npt.NDArray[np.int64]
-    value_shape: Shape = BARE
-    key_shape: Shape = BARE
+    value_envelope: Envelope = NO_ENVELOPE
+    key_envelope: Envelope = NO_ENVELOPE
 
     def part(self, start: int, stop: int) -> "Messages":
         """Return the messages with indices in `[start, stop)`."""
@@ -275,12 +278,12 @@ class Messages:
     def payloads(self) -> "Messages":
         """Return the messages with their envelopes removed.
 
-        Raises RecordError if a value is not in the envelope `value_shape`, or a key in `key_shape`.
+        Raises RecordError if a value is not in `value_envelope`, or a key not in `key_envelope`.
         """
-        values = self.value_shape.cut(self.values)
-        keys = None if self.keys is None else self.key_shape.cut(self.keys)
+        values = self.value_envelope.cut(self.values)
+        keys = None if self.keys is None else self.key_envelope.cut(self.keys)
         if values is None or (keys is None and self.keys is not None):
-            raise refuse("decode", "invalid-envelope", "a message has a different envelope")
+            raise record_error("decode", "invalid-envelope", "a message has a different envelope")
         return Messages(values, keys, self.offsets)
 
     def has_keys_in_order(self, names: Sequence[str]) -> bool:

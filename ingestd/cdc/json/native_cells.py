@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import UNSET
 
-from ingestd.cdc.change_images import Cells, Image, OverlaidImage, choose, take
+from ingestd.cdc.change_images import Cells, Image, OverlaidImage, choose_cells, take
 from ingestd.cdc.columns.column_reader import RAW, ColumnEncoding, PlanColumn, Value, WireType
 from ingestd.cdc.native_module import Columns, NativeColumn, Path
 from ingestd.cdc.record_errors import Reason
@@ -227,4 +227,4 @@ class CoalescedImage(_Unchecked):
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column from both fields, or None if no image has it."""
         first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
-        return choose(self.first.there, first, second)
+        return choose_cells(self.first.there, first, second)

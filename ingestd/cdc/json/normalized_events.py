@@ -13,7 +13,7 @@ import msgspec
 
 from ingestd.cdc.base import DdlEvent, RecordChunk, SchemaChangeEvent, SourceTable, Truncate
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.json.messages import BARE, NO_KEY, MessageKey, Shape
+from ingestd.cdc.json.messages import NO_ENVELOPE, NO_KEY, Envelope, MessageKey
 from ingestd.cdc.record_errors import Reason, RecordError
 
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
@@ -45,7 +45,7 @@ class TableNormalizer:
     partial: bool = False
     images: bool = False
     constants: Mapping[str, bytes] = field(default_factory=dict)
-    envelope: Shape = BARE
+    envelope: Envelope = NO_ENVELOPE
     is_normalized: bool = False
     opening: bytes = field(init=False)
     quoted_keys: tuple[bytes, ...] = field(init=False)
@@ -131,7 +131,7 @@ class TableNormalizers:
         return cached
 
 
-def text_of(name: str | None) -> bytes:
+def name_as_json(name: str | None) -> bytes:
     """Return a name as a JSON string, or the JSON text null for None."""
     return _encode(name)
 
@@ -173,24 +173,24 @@ class Dialect(Protocol):
 class GroupKey(NamedTuple):
     """The properties that all changes of a group have in common.
 
-    `key_shape` is the envelope of the message keys, or None if messages have no key. `key_names`
+    `key_envelope` is the envelope of the message keys, or None if messages have no key. `key_names`
     are the columns of the message keys, or else the key columns of the normalizer.
     """
 
     normalizer: TableNormalizer
-    key_shape: Shape | None
+    key_envelope: Envelope | None
     key_names: tuple[str, ...]
 
     @classmethod
     def of(cls, event: NormalizedEvent) -> "GroupKey":
         """Return the key of the group to which an event belongs."""
-        return cls(event.normalizer, event.key.shape, _key_names(event))
+        return cls(event.normalizer, event.key.envelope, _key_names(event))
 
     def includes(self, event: NormalizedEvent) -> bool:
         """Return whether an event belongs to the group. Normalizers are compared by identity."""
         return (
             self.normalizer is event.normalizer
-            and self.key_shape is event.key.shape
+            and self.key_envelope is event.key.envelope
             and self.key_names == _key_names(event)
         )
 

@@ -38,7 +38,7 @@ from ingestd.cdc.record_errors import (
     Reasons,
     RecordError,
     explain,
-    refuse,
+    record_error,
 )
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
@@ -127,7 +127,7 @@ class TableMemory:
 
         It cannot if its columns that the table lacks would have too many cells.
         """
-        return self.plan is None or not too_many_cells(self.width, values)
+        return self.plan is None or not exceeds_cell_budget(self.width, values)
 
     def forget(self) -> None:
         """Discard the plan, and the kind counts of columns that the table lacks."""
@@ -176,13 +176,13 @@ def read_natively(
     """Read messages natively, or return None if there is no reader or a message does not match."""
     if native is None:
         return None
-    envelope = messages.value_shape
+    envelope = messages.value_envelope
     columns = native.values.read(messages.values, envelope.prefix, envelope.suffix)
     if columns is None:
         return None
     keys: Columns | None = None
     if native.keys is not None and messages.keys is not None:
-        envelope = messages.key_shape
+        envelope = messages.key_envelope
         keys = native.keys.read(messages.keys, envelope.prefix, envelope.suffix)
         if keys is None:
             return None
@@ -350,8 +350,8 @@ class _Learning:
         """
         sampled = (kinds for index, kinds in self._sampled.items() if index not in self._bad)
         irregular = (kinds for index, kinds in self._irregular.items() if index not in self._bad)
-        self.counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
-        if too_many_cells(len(self._memory.lacking(self.counts)), self._messages.values):
+        self.counts = with_counts(with_counts(self._memory.kinds, sampled, self._weight), irregular)
+        if exceeds_cell_budget(len(self._memory.lacking(self.counts)), self._messages.values):
             raise TooManyCellsError
         return plan_of(self._memory, self.counts)
 
@@ -424,7 +424,7 @@ def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellK
         raise RecordError(explain(error, document)) from error
     check_width(cells)
     for name in cells:
-        check_name(name)
+        check_column_name(name)
     return {name: tuple(kinds) for name, kinds in cells.items()}
 
 
@@ -437,20 +437,20 @@ def _add_kinds(cells: dict[str, set[str]], row: bytes) -> None:
 def check_width(names: Collection[str]) -> None:
     """Raise RecordError if a message has more than `MOST_IN_A_RECORD` columns."""
     if len(names) > MOST_IN_A_RECORD:
-        raise refuse(
+        raise record_error(
             "schema",
             "too-many-columns",
             f"the message has {len(names)} columns, which is more than {MOST_IN_A_RECORD}",
         )
 
 
-def check_name(name: str) -> None:
+def check_column_name(name: str) -> None:
     """Raise RecordError if a column name is empty or blank."""
     if not name.strip():
-        raise refuse("schema", "unsupported-column-name", "a column has an empty name")
+        raise record_error("schema", "unsupported-column-name", "a column has an empty name")
 
 
-def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
+def with_counts(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
     """Return the counts with the kinds of further messages added, each `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
@@ -476,7 +476,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
             columns = {name: WireColumn(name, STRING) for name in columns}
     kinds: dict[str, JsonKinds] = {}
     for name, column in columns.items():
-        check_name(name)
+        check_column_name(name)
         kinds[name] = frozenset(counts.get(name, ()))
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
@@ -544,7 +544,7 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
     return columns
 
 
-def too_many_cells(lacking: int, values: Texts) -> bool:
+def exceeds_cell_budget(lacking: int, values: Texts) -> bool:
     """Return whether messages have too many cells for one batch.
 
     `lacking` is the number of their columns that the table lacks.

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from ingestd.cdc.columns.arrow_calls import (
     flattened,
     list_lengths,
+    list_offsets,
     make_list,
-    offsets_of,
-    take_rows,
+    take_or_null,
 )
 from ingestd.cdc.columns.column_reader import Spec
 from ingestd.cdc.native_module import native_module, to_arrow
@@ -152,7 +152,7 @@ def _converted(array: Array, field: ProtoField, types: ProtoTypes) -> Array:
     if convert is None:
         return array
     if field.repeated:
-        return make_list(offsets_of(list_lengths(array)), convert(flattened(array)))
+        return make_list(list_offsets(list_lengths(array)), convert(flattened(array)))
     return convert(array)
 
 
@@ -175,7 +175,7 @@ def _names(names: Mapping[int, str], array: Array) -> Array:
     numbers = cast("list[int]", encoded.dictionary.to_pylist())
     texts = [names.get(number, str(number)) for number in numbers]
     indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return take_rows(pa.array(texts, pa.string()), indices)
+    return take_or_null(pa.array(texts, pa.string()), indices)
 
 
 def _unsigned(array: Array) -> Array:

@@ -58,7 +58,7 @@ class ComputedColumn:
     def is_another_each_time(self) -> bool:
         """Whether the value depends on the time, so that a repeated run can give another value."""
         if isinstance(self.call, Expression):
-            return self.call.tells_time
+            return self.call.depends_on_time
         return self.call.function == "now"
 
     def __str__(self) -> str:

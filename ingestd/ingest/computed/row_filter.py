@@ -82,7 +82,7 @@ def parse_filter(text: str) -> RowFilter:
         row_filter = RowFilter(read_expression(text.strip()))
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
         raise ConfigError(f"where {text.strip()}: {error}") from error
-    if row_filter.expression.tells_time:
+    if row_filter.expression.depends_on_time:
         raise ConfigError(
             f"{row_filter}: its result changes with the time, so that records that are read again "
             "would give other rows; compare columns with each other or with constants"

@@ -13,7 +13,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.rows.blobs import POSITION
 from ingestd.ingest.settings.context import (
     BatchContext,
-    Coverage,
+    CoveredOffsets,
     QualifiedSourceTable,
     TableSettings,
 )
@@ -45,7 +45,7 @@ class Base:
     """
 
     snapshot_id: int | None
-    covered: Coverage
+    covered: CoveredOffsets
     position: int = UNKNOWN
 
     def covered_until(self, where: TopicPartition) -> int:

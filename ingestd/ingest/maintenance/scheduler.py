@@ -178,8 +178,8 @@ class MaintenanceScheduler:
             return None
         name = min(ready)[-1]
         work = self._work[name]
-        urgent = work.is_over_stop or (choice == "pressing" and work.nears_stop)
-        return Job("full" if work.wants_full else "compact", name, urgent)
+        urgent = work.is_over_stop or (choice == "pressing" and work.is_near_stop)
+        return Job("full" if work.is_full_due else "compact", name, urgent)
 
     def _next_expiry(self, now: float) -> Job | None:
         """Return a job for the table whose expiry has been due longest, or None."""
@@ -196,7 +196,7 @@ class MaintenanceScheduler:
 def _is_chosen(work: TableWork, now: float, choice: Due) -> bool:
     if choice == "all" or work.is_pressing(now):
         return True
-    return choice == "rested" and not work.rests(now)
+    return choice == "rested" and not work.is_pausing(now)
 
 
 def _may_run(work: TableWork) -> bool:

@@ -138,7 +138,7 @@ class TableWork:
         return asked and self.not_before <= now
 
     @property
-    def nears_stop(self) -> bool:
+    def is_near_stop(self) -> bool:
         """Whether ingestion will soon have to wait for a compaction.
 
         Each batch adds a sorted run. When a bucket has one run less than the stop trigger, a
@@ -150,12 +150,12 @@ class TableWork:
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
 
-        That is the case once it has been due for a minute, or if `nears_stop`.
+        That is the case once it has been due for a minute, or if `is_near_stop`.
         """
         since = self.first_due_at if self.due_since is None else self.due_since
-        return self.nears_stop or now - since >= _PATIENCE_SECONDS
+        return self.is_near_stop or now - since >= _PATIENCE_SECONDS
 
-    def rests(self, now: float) -> bool:
+    def is_pausing(self, now: float) -> bool:
         """Return whether the table was compacted in the last two seconds.
 
         Small commits arrive quickly, so one compaction after a pause handles the buckets of several
@@ -164,7 +164,7 @@ class TableWork:
         return self.rules.new_files is None and now < self._rested_at
 
     @property
-    def wants_full(self) -> bool:
+    def is_full_due(self) -> bool:
         """Whether the next compaction is a full compaction."""
         every = self.rules.commits_per_full
         return every is not None and self._since_full >= every
@@ -255,8 +255,8 @@ class TableWork:
     def _asks(self, buckets: Mapping[BucketKey, int]) -> bool:
         """Return whether the new files of these buckets reach a trigger."""
         rules = self.rules
-        if self.wants_full or not buckets:
-            return self.wants_full
+        if self.is_full_due or not buckets:
+            return self.is_full_due
         most_new = max(self._new[bucket] for bucket in buckets)
         if rules.new_files is not None and most_new >= rules.new_files:
             return True

@@ -264,7 +264,7 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     return lost
 
 
-def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
+def refuse_losses(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
     """Raise OffsetLostError if a loss is refusable and the policy of its source is "fail"."""
     refused = [
         loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"

@@ -39,7 +39,7 @@ from ingestd.ingest.recovery.losses import (
     accepted_positions,
     furthest_positions,
     named_losses,
-    refuse,
+    refuse_losses,
     unreadable_ranges,
 )
 from ingestd.ingest.rows.router import Router, check_sharing
@@ -91,11 +91,11 @@ def recover(
     """Find the offsets to read from, and commit the decisions that this requires.
 
     `registry` must be open. `clusters` maps sources to their brokers, and `given_up` maps (source,
-    topic, partition) to unreadable ranges to skip. Raises OffsetLostError if records, or start
-    positions of a consumer group, are lost and the policy is to fail; SchemaConflictError if
-    another pipeline writes the same rows or source tables would share a target unintentionally;
-    ConfigError if start positions are invalid; and the errors of `ask_logs`, `check_routing`,
-    `write_dead_letters` and of a commit.
+    topic, partition) to unreadable ranges to skip. Raises OffsetLostError if the policy is to fail
+    and records, or start positions of a consumer group, are lost; SchemaConflictError if another
+    pipeline writes the same rows, or source tables share a target unintentionally; ConfigError for
+    invalid start positions; and the errors of `ask_logs`, `check_routing`, `write_dead_letters` and
+    of a commit.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys
@@ -106,21 +106,18 @@ def recover(
     compared = compare_logs(registry, clusters, logs, new_sources)
     losses = find_losses(registry, settings, logs, compared)
     losses += unreadable_ranges(coverage_of(registry), logs, given_up)
-    refuse([loss for loss in losses if loss.table != registry.dead_letters], policies_of(settings))
+    of_tables = [loss for loss in losses if loss.table != registry.dead_letters]
+    refuse_losses(of_tables, policies_of(settings))
     _commit_decisions(registry, settings, new_sources, losses, logs)
     floor = {key: partitions for key, partitions in registry.floor().items() if key in logs.names}
     _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
-    epochs = {
-        source: _of_source(logs, source, {log: state.epoch for log, state in logs.states.items()})
-        for source in settings.sources
-    }
-    reached = furthest_positions(coverage_of(registry), logs)
-    covered = {
-        source: _of_source(logs, source, {log: held.offset for log, held in reached.items()})
-        for source in settings.sources
-    }
+    log_epochs = {log: state.epoch for log, state in logs.states.items()}
+    epochs = {source: _of_source(logs, source, log_epochs) for source in settings.sources}
+    furthest = furthest_positions(coverage_of(registry), logs)
+    log_offsets = {log: position.offset for log, position in furthest.items()}
+    covered = {source: _of_source(logs, source, log_offsets) for source in settings.sources}
     return StartPositions(offsets, epochs, covered, tuple(losses))
 
 
@@ -233,12 +230,13 @@ def _begin_new_sources(
     return frozenset(new)
 
 
-def _of_source(logs: Logs, source: str, by_place: Mapping[LogPartition, int]) -> TopicOffsets:
-    offsets: dict[str, dict[int, int]] = {}
-    for (key, partition), offset in by_place.items():
+def _of_source(logs: Logs, source: str, by_log: Mapping[LogPartition, int]) -> TopicOffsets:
+    """Return the numbers of a source's logs by topic and partition."""
+    numbers: dict[str, dict[int, int]] = {}
+    for (key, partition), number in by_log.items():
         if logs.names[key].source == source:
-            offsets.setdefault(logs.names[key].topic, {})[partition] = offset
-    return offsets
+            numbers.setdefault(logs.names[key].topic, {})[partition] = number
+    return numbers
 
 
 def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:

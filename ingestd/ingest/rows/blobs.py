@@ -34,7 +34,7 @@ KEPT_DELETE = UNAVAILABLE_PREFIX
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"
-_VOID = b"ingestd-void\0"
+_ABORT_MARKER = b"ingestd-abort\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +141,20 @@ def encode_report(report: Report) -> bytes:
 
 def encode_abort_marker() -> bytes:
     """Return an abort marker: a write task that receives it writes nothing."""
-    return _VOID
+    return _ABORT_MARKER
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
     """The decoded blobs of a write task: rows by table, and the reports of decode tasks.
 
-    If `void`, the task must write nothing: a blob was an abort marker, or a report has findings for
-    which the batch must run again.
+    If `is_aborted`, the task must write nothing: a blob was an abort marker, or a report has
+    findings for which the batch must run again.
     """
 
     rows: dict[str, list[RowBlob]]
     reports: tuple[Report, ...]
-    void: bool
+    is_aborted: bool
 
 
 def receive(blobs: Iterable[Blob]) -> Received:
@@ -164,20 +164,20 @@ def receive(blobs: Iterable[Blob]) -> Received:
     """
     row_blobs: list[RowBlob] = []
     reports: list[Report] = []
-    void = False
+    aborted = False
     for blob in blobs:
         if isinstance(blob, UnsentRows):
             row_blobs.append(RowBlob(blob.origin, blob.rows))
-        elif isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
+        elif isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _ABORT_MARKER)):
             row_blobs.append(_decode_rows(blob))
-        elif blob == _VOID:
-            void = True
+        elif blob == _ABORT_MARKER:
+            aborted = True
         else:
             reports.append(pickle.loads(blob[len(_REPORT_MARK) :]))  # noqa: S301  (our own stage 1)
     rows: dict[str, list[RowBlob]] = {}
     for row_blob in sorted(row_blobs, key=lambda blob: blob.origin.order):
         rows.setdefault(row_blob.origin.table, []).append(row_blob)
-    return Received(rows, tuple(reports), void or any(report.runs_again for report in reports))
+    return Received(rows, tuple(reports), aborted or any(report.runs_again for report in reports))
 
 
 def _decode_rows(blob: Encoded) -> RowBlob:

@@ -159,13 +159,13 @@ class _Work:
         self._values: dict[str, Values] = {
             name: batch.columns.column(name)
             for name in batch.types
-            if not shape.settings.gives_way(name)
+            if not shape.settings.is_replaced(name)
         }
         self._types = {name: batch.types[name] for name in self._values}
         self._unavailable = {
             name: marks
             for name, marks in batch.unavailable.items()
-            if not shape.settings.gives_way(name)
+            if not shape.settings.is_replaced(name)
         }
         self._own = frozenset((*self._values, *self._unavailable))
 

@@ -200,7 +200,7 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
         # A configured key takes precedence over key columns of routes.
         key=route.key_columns if settings.primary_keys is None else (),
         computed=in_order(shape.computed),
-        by_position=settings.by_position,
+        by_position=settings.is_ordered_by_position,
         declared=frozenset(settings.column_types),
     )
 
@@ -253,7 +253,7 @@ def _ordering_rejection(target: TableContext, settings: TableSettings) -> Source
         target.identifier,
         target.table.schema.options,
         settings.position_column,
-        by_position=settings.by_position,
+        by_position=settings.is_ordered_by_position,
     )
     return None if conflict is None else SourceRejection("schema", "other-ordering", conflict)
 

@@ -105,7 +105,7 @@ def _key_type(data_type: DataType, is_key: bool) -> DataType:
 
 def _check_ordering(table: str, settings: TableSettings, keys: tuple[str, ...]) -> None:
     """Raise ConfigError if a table with these keys cannot order rows as configured."""
-    if settings.by_position:
+    if settings.is_ordered_by_position:
         try:
             refuse_ordering(settings.options, settings.position_column, keys)
         except ConfigError as error:

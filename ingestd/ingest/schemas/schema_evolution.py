@@ -97,7 +97,7 @@ def _changes(
         sorted({change for discovery in discoveries for change in discovery.proven})
     )
     for change in column_history:
-        followed = column_changes(schema, change)
+        followed = rename_or_drop(schema, change)
         schema = apply_changes(schema, followed, schema.time_millis)
         changes += followed
     # Newer columns under an old name are discovered when the batch runs again.
@@ -139,7 +139,7 @@ def _comment_changes(
     return tuple(comment_changes(table, schema, comments, only_first=len(sources) > 1))
 
 
-def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
+def rename_or_drop(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
     """Return the schema changes for a rename or drop at the source.
 
     They include the updated column history, and only this if the table lacks the column. Raises

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
-Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
+CoveredOffsets = Mapping[str, Mapping[str, Mapping[int, int]]]
 """Covered offsets: source -> topic -> partition -> first offset that the table does not cover."""
 KeylessTableMode = Literal["reject", "latest-only", "audit"]
 """How a table without a key handles updates and deletes.
@@ -123,13 +123,13 @@ class TableSettings:
         return f"{self.shape.metadata_prefix or ''}{SOURCE_POSITION}"
 
     @property
-    def by_position(self) -> bool:
+    def is_ordered_by_position(self) -> bool:
         """Whether rows with the same key are ordered by source position."""
         return self.ordering == "source-position"
 
     def ordered(self) -> "TableSettings":
         """Return these settings, with the metadata column and option that `ordering` requires."""
-        if not self.by_position:
+        if not self.is_ordered_by_position:
             return self
         others = (name for name in self.shape.metadata or () if name != SOURCE_POSITION)
         shape = replace(self.shape, metadata=(*others, SOURCE_POSITION))
@@ -186,7 +186,7 @@ class TruncatePoint:
     """
 
     position: int | None = None
-    covered: Coverage | None = None
+    covered: CoveredOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class TableContext:
     index_entries: IndexEntries = field(default_factory=IndexEntries)
     sequence_base: int = 0
     assigners: int = 1
-    covered: Coverage = field(default_factory=dict)
+    covered: CoveredOffsets = field(default_factory=dict)
     truncate_before: int | None = None
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
     position_reached: int = -1

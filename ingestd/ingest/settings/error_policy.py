@@ -43,7 +43,7 @@ class ErrorPolicy:
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 
-    def keeps(self, record: RejectedRecord, counts: Counts) -> bool:
+    def becomes_dead_letter(self, record: RejectedRecord, counts: Counts) -> bool:
         """Return whether a rejected record becomes a dead letter; count it if it is dropped.
 
         Raises PolicyStopError, which names the record, if its stage stops the pipeline.

@@ -97,7 +97,7 @@ class ShapeSettings:
         """Return an iterator over the columns that computed columns depend on, with duplicates."""
         return (name for column in self.computed for name in column.sources)
 
-    def gives_way(self, name: str) -> bool:
+    def is_replaced(self, name: str) -> bool:
         """Return whether an added column replaces the source column of this name."""
         return not self.selects(name) and name in self.added()
 

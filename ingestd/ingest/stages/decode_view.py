@@ -9,7 +9,7 @@ the view of the batch.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext
+from ingestd.ingest.settings.context import BatchContext, CoveredOffsets, TableContext
 from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition, starts_of
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
@@ -38,7 +38,7 @@ def _table_view(table: TableContext, starts: Mapping[SourcePartition, int]) -> T
     )
 
 
-def _held_of(covered: Coverage, starts: Mapping[SourcePartition, int]) -> Coverage:
+def _held_of(covered: CoveredOffsets, starts: Mapping[SourcePartition, int]) -> CoveredOffsets:
     """Return the covered offsets that are after the start of a range of their topic partition."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():

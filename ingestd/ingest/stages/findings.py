@@ -187,7 +187,7 @@ class Findings:
         kept = [
             dead_letter
             for dead_letter in dead_letters
-            if policy.keeps(dead_letter.rejected, self.counts)
+            if policy.becomes_dead_letter(dead_letter.rejected, self.counts)
         ]
         self._note_unusable(source, kept)
         return kept

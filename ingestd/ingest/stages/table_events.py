@@ -21,7 +21,7 @@ from ingestd.ingest.schemas.column_history import (
     read_column_history,
 )
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
-from ingestd.ingest.schemas.schema_evolution import column_changes
+from ingestd.ingest.schemas.schema_evolution import rename_or_drop
 from ingestd.ingest.schemas.source_comments import new_comments
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
@@ -252,7 +252,7 @@ def _why_not(schema: TableSchema, changes: Iterable[ProvenChange]) -> str | None
     """Return why the changes cannot be applied to the schema in sequence, or None if they can."""
     try:
         for change in changes:
-            schema = apply_changes(schema, column_changes(schema, change), schema.time_millis)
+            schema = apply_changes(schema, rename_or_drop(schema, change), schema.time_millis)
     except (SchemaConflictError, ConfigError, UnsupportedError) as error:
         return error.message
     return None

@@ -17,7 +17,7 @@ from ingestd.ingest.rows.router import NAMED_IN
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import (
     BatchContext,
-    Coverage,
+    CoveredOffsets,
     QualifiedSourceTable,
     TruncatePoint,
 )
@@ -55,9 +55,9 @@ class Stream:
     """
 
     partitions: Callable[[str, str], int]
-    held: Callable[[str], Coverage]
+    held: Callable[[str], CoveredOffsets]
     source_topics: Callable[[str], Collection[tuple[str, str]]]
-    before: Callable[[str, int], Coverage | None]
+    before: Callable[[str, int], CoveredOffsets | None]
     begins: Callable[[Collection[SourcePartition]], Mapping[SourcePartition, int]]
 
 
@@ -250,14 +250,14 @@ def _both(first: TruncatePoint | None, second: TruncatePoint) -> TruncatePoint:
     return TruncatePoint(position, _nested(later))
 
 
-def _flat(coverage: Coverage) -> Iterable[tuple[SourcePartition, int]]:
+def _flat(coverage: CoveredOffsets) -> Iterable[tuple[SourcePartition, int]]:
     for source, topics in coverage.items():
         for topic, partitions in topics.items():
             for partition, offset in partitions.items():
                 yield (source, topic, partition), offset
 
 
-def _nested(flat: Mapping[SourcePartition, int]) -> Coverage:
+def _nested(flat: Mapping[SourcePartition, int]) -> CoveredOffsets:
     nested: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), offset in flat.items():
         nested.setdefault(source, {}).setdefault(topic, {})[partition] = offset

@@ -89,7 +89,7 @@ def write_slot(
     reach(CrashPoint.SLOT_RECEIVED)
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
-    if not received.void:
+    if not received.is_aborted:
         for identifier, row_blobs in received.rows.items():
             if identifier == context.dead_letters and context.dead_letter_topic is not None:
                 send_dead_letters(context, [blob.rows for blob in row_blobs])

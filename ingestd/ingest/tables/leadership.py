@@ -102,7 +102,7 @@ class Leadership:
             leader = (self._holders(newest) or [""])[0]
             raise self._fenced(leader if newest > self.term else "")
 
-    def verdict(self, error: IngestdError) -> IngestdError:
+    def error_to_raise(self, error: IngestdError) -> IngestdError:
         """Return the error to raise if a batch failed with `error`.
 
         Only a FencedError is replaced: another process may have committed although this process is

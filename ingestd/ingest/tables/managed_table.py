@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
-from ingestd.ingest.settings.context import Coverage, TableContext, TruncatePoint
+from ingestd.ingest.settings.context import CoveredOffsets, TableContext, TruncatePoint
 from ingestd.ingest.tables.log_positions import UNKNOWN, Vector
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
@@ -142,7 +142,7 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def table_context(
-    name: str, managed: ManagedTable, covered: Coverage, truncate: TruncatePoint | None
+    name: str, managed: ManagedTable, covered: CoveredOffsets, truncate: TruncatePoint | None
 ) -> TableContext:
     """Return the context of a table for tasks; `truncate` is set if the batch truncates the table.
 

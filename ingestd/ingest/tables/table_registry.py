@@ -12,7 +12,12 @@ from dataclasses import replace
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, FencedError
 from ingestd.ingest.dead_letters.dead_letter import columns_to_add, dead_letter_schema
-from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext, TruncatePoint
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    CoveredOffsets,
+    TableContext,
+    TruncatePoint,
+)
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import (
     BatchSpan,
@@ -167,7 +172,7 @@ class TableRegistry:
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
 
-    def covered(self, name: str) -> Coverage:
+    def covered(self, name: str) -> CoveredOffsets:
         """Return the covered offsets of a table in existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)
 

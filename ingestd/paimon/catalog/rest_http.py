@@ -20,7 +20,7 @@ from http.client import HTTPException
 from typing import Any, Literal
 
 from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
-from ingestd.http_request import json_of, send, shown
+from ingestd.http_request import json_of, one_line, send
 from ingestd.paimon.catalog.rest_auth import BearerToken
 
 _LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class RestResponse:
     @property
     def message(self) -> str:
         """Return the message of the server."""
-        return shown(self.document.get("message") or "")
+        return one_line(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:
         """Return the JSON object `name` in the document, or {} if it is missing.
@@ -163,7 +163,7 @@ class RestClient:
         try:
             response = send(request, self.timeout_seconds, _MOST_BYTES)
         except (OSError, EOFError, HTTPException) as error:
-            raise _no_response(error, f"{method} {self.uri}{path}") from error
+            raise _no_response_error(error, f"{method} {self.uri}{path}") from error
         if response.status >= 300:
             return (
                 response.status,
@@ -186,7 +186,7 @@ class RestClient:
     def _refusal(
         self, status: int, document: Mapping[str, Any], method: str, path: str
     ) -> IngestdError:
-        reason = shown(document.get("message") or "it gives no reason")
+        reason = one_line(document.get("message") or "it gives no reason")
         message = f"catalog {self.uri} responds with {status} to {method} {path}: {reason}"
         if status == _UNAUTHORIZED:
             return ConfigError(f"{message}; check the catalog's token")
@@ -223,13 +223,13 @@ def base_uri(text: str) -> str:
     return uri.rstrip("/")
 
 
-def _no_response(error: Exception, request: str) -> StorageError:
+def _no_response_error(error: Exception, request: str) -> StorageError:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     # Resolving and connecting fail inside URLError; so do broken writes, which may have arrived.
     unsent = isinstance(reason, ConnectionRefusedError) or type(reason).__name__ == "gaierror"
     kind = _NotSentError if unsent else StorageError
     return kind(
-        f"{request}: no response ({shown(str(reason))}); whether it took effect is not known"
+        f"{request}: no response ({one_line(str(reason))}); whether it took effect is not known"
     )
 
 
@@ -239,7 +239,9 @@ def _document(data: bytes, request: str) -> Mapping[str, Any]:
     try:
         document = json_of(data)
     except ValueError as error:
-        raise StorageError(f"{request}: the response is not JSON ({shown(str(error))})") from error
+        raise StorageError(
+            f"{request}: the response is not JSON ({one_line(str(error))})"
+        ) from error
     return document if isinstance(document, dict) else {}
 
 

@@ -20,8 +20,8 @@ from ingestd.paimon.io.store_options import (
     HDFS,
     SCHEMES,
     check_storage_options,
-    refuse_scheme,
     storage_options,
+    unsupported_scheme,
 )
 
 __all__ = [
@@ -135,7 +135,7 @@ def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     if scheme in SCHEMES:
         file_io: FileIO = _home(scheme, uri).open_file_io(options)
         return file_io
-    raise refuse_scheme(uri, scheme)
+    raise unsupported_scheme(uri, scheme)
 
 
 def _home(scheme: str, uri: str) -> ModuleType:

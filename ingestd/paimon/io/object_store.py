@@ -26,7 +26,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from ingestd.errors import ConfigError, StorageError, UnsupportedError
-from ingestd.http_request import shown
+from ingestd.http_request import one_line
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import room_for
 from ingestd.paimon.io.range_reader import RangeReader
@@ -329,7 +329,7 @@ def failure_text(error: BaseException) -> str:
     The debug output that the library appends is left out. The length is limited because the message
     may contain a whole response of the server.
     """
-    return shown(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
+    return one_line(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
 
 
 def _config(family: Family, options: frozenset[tuple[str, str]]) -> dict[str, str]:

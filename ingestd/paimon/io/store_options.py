@@ -162,7 +162,7 @@ def client_name(family: Family, name: str) -> str | None:
     return family.names.get(longer)
 
 
-def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
+def unsupported_scheme(uri: str, scheme: str) -> UnsupportedError:
     """Return the error for a scheme that is not supported, with the reason if it is known."""
     reason = REFUSED.get(scheme)
     return UnsupportedError(

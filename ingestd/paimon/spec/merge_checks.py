@@ -20,7 +20,7 @@ from ingestd.paimon.spec.merge_rules import (
     FieldFunction,
     MergeRules,
     SequenceGroup,
-    columns_of,
+    columns_in_option_name,
     function_name,
     merge_rules,
 )
@@ -63,7 +63,7 @@ def refuse_functions(schema: TableSchema) -> None:
 
 def _check_names(schema: TableSchema) -> None:
     for option in schema.options:
-        for name in columns_of(option):
+        for name in columns_in_option_name(option):
             _need(schema, name, option)
 
 

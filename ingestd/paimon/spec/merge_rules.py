@@ -143,12 +143,12 @@ def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
     groups = []
     for name, value in options.items():
         if find_option(name) is honoured.SEQUENCE_GROUP:
-            sequence, columns = columns_of(name), parse_names(name, value)
+            sequence, columns = columns_in_option_name(name), parse_names(name, value)
             groups.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
     return tuple(groups)
 
 
-def columns_of(name: str) -> tuple[str, ...]:
+def columns_in_option_name(name: str) -> tuple[str, ...]:
     """Return the columns in the name of an option `fields.<columns>...`; () for other options."""
     if not name.startswith(FIELDS_PREFIX) or name == honoured.DEFAULT_FUNCTION.name:
         return ()
@@ -166,7 +166,7 @@ def columns_named(options: Options) -> tuple[str, ...]:
         *filter(None, [honoured.ROWKIND_FIELD.of(options)]),
     ]
     for name in options:
-        names += columns_of(name)
+        names += columns_in_option_name(name)
     for group in sequence_groups(options):
         names += group.columns
     return tuple(dict.fromkeys(names))

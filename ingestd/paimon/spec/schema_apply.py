@@ -38,8 +38,8 @@ from ingestd.paimon.spec.schema_change import (
     UpdateColumnPosition,
     UpdateColumnType,
     UpdateComment,
+    dotted_name,
     path_of,
-    shown,
 )
 from ingestd.paimon.spec.schema_rules import bucket_number, check_schema
 from ingestd.paimon.spec.table_options import find_option, refuse_unknown_options
@@ -111,7 +111,7 @@ def _column_at(
 
 
 def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
-    path, name = path_of(change.name), shown(change.name)
+    path, name = path_of(change.name), dotted_name(change.name)
     if not change.type.nullable:
         raise SchemaConflictError(
             f"column '{name}' cannot be added as {change.type}: rows that exist have no "
@@ -179,7 +179,8 @@ def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
         _check_nullability(schema, path, old, nullable=new.nullable)
         if not can_cast(old, new, explicit=explicit):
             raise SchemaConflictError(
-                f"column '{shown(path)}' of type {old} cannot become {new}: there is no such cast"
+                f"column '{dotted_name(path)}' of type {old} cannot become {new}: there is no such "
+                "cast"
             )
         # Fields of a nested type keep their ids: here, only its nullability can differ.
         same = old.as_nullable() == new.as_nullable()
@@ -192,8 +193,8 @@ def _check_nullability(schema: TableSchema, path: _Path, old: DataType, *, nulla
     forbidden = honoured.NOT_NULL_DISABLED.of(schema.options)
     if old.nullable and not nullable and forbidden:
         raise SchemaConflictError(
-            f"column '{shown(path)}' of type {old} cannot become NOT NULL: it may hold nulls; set "
-            "'alter-column-null-to-not-null.disabled' = 'false' if it does not"
+            f"column '{dotted_name(path)}' of type {old} cannot become NOT NULL: it may hold "
+            "nulls; set 'alter-column-null-to-not-null.disabled' = 'false' if it does not"
         )
 
 
@@ -227,7 +228,7 @@ def _rename_column(schema: TableSchema, change: RenameColumn) -> TableSchema:
         column = find_column(fields, path[-1])
         if any(field.name == new for field in fields):
             raise SchemaConflictError(
-                f"column '{shown(path)}' cannot be renamed to '{new}': that exists already"
+                f"column '{dotted_name(path)}' cannot be renamed to '{new}': that exists already"
             )
         return replace_column(fields, replace(column, name=new))
 
@@ -245,7 +246,9 @@ def _drop_column(schema: TableSchema, change: DropColumn) -> TableSchema:
     options = schema.options
     nested_key = honoured.NESTED_KEY.name_for(path[0])
     if len(path) > 1 and path[-1] in parse_names(nested_key, options.get(nested_key, "")):
-        raise SchemaConflictError(f"field '{shown(path)}' of '{nested_key}' cannot be dropped")
+        raise SchemaConflictError(
+            f"field '{dotted_name(path)}' of '{nested_key}' cannot be dropped"
+        )
     if len(path) == 1:
         refuse_named_column(options, path[0])
         options = without_indexes(options, path[0])
@@ -254,7 +257,7 @@ def _drop_column(schema: TableSchema, change: DropColumn) -> TableSchema:
         column = find_column(fields, path[-1])
         if len(fields) == 1:
             raise SchemaConflictError(
-                f"column '{shown(path)}' cannot be dropped: at least one column has to stay"
+                f"column '{dotted_name(path)}' cannot be dropped: at least one column has to stay"
             )
         return tuple(field for field in fields if field.id != column.id)
 

@@ -49,7 +49,7 @@ class AddColumn:
     move: Move | None = None
 
     def __str__(self) -> str:
-        return f"add {shown(self.name)} {self.type}"
+        return f"add {dotted_name(self.name)} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class UpdateColumnType:
     keep_nullability: bool = False
 
     def __str__(self) -> str:
-        return f"change {shown(self.name)} to {self.type}"
+        return f"change {dotted_name(self.name)} to {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,6 @@ def path_of(name: ColumnPath) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) else tuple(name)
 
 
-def shown(name: ColumnPath) -> str:
+def dotted_name(name: ColumnPath) -> str:
     """Return a column's name for messages, with dots between the names of a path."""
     return ".".join(path_of(name))

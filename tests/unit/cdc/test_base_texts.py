@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.base import Texts, all_there, bytes_of, joined, picked, there
+from ingestd.cdc.base import Texts, bytes_of, has_no_nulls, joined, picked, present_indices
 
 native: Any = pytest.importorskip("ingestd_native")
 LISTS = st.lists(st.none() | st.binary(max_size=6), max_size=12)
@@ -44,10 +44,13 @@ def test_what_is_asked_of_all_has_the_answer_of_the_list(
     texts: list[bytes | None], places: list[int], parts: list[list[bytes | None]]
 ) -> None:
     listed, found = both(texts)
-    assert all_there(found) is all_there(listed) is (None not in texts)
+    assert has_no_nulls(found) is has_no_nulls(listed) is (None not in texts)
     assert bytes_of(found) == bytes_of(listed) == len(b"".join(text or b"" for text in texts))
     for empty in (True, False):
-        assert there(found, empty=empty).tolist() == there(listed, empty=empty).tolist()
+        assert (
+            present_indices(found, empty=empty).tolist()
+            == present_indices(listed, empty=empty).tolist()
+        )
     chosen = np.array([place for place in places if place < len(texts)], np.int64)
     assert list(picked(found, chosen)) == picked(listed, chosen)
     several = [texts, *parts]

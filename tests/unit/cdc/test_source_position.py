@@ -8,7 +8,7 @@ from ingestd.cdc.source_position import (
     ordering_positions,
     position_of,
     positions,
-    snapshot_rows,
+    snapshot_mask,
 )
 
 
@@ -64,7 +64,7 @@ def test_rows_of_a_snapshot_share_its_position_and_are_older_than_what_follows()
     sources = [binlog("bin.000001", 3, 4095), *rows, binlog("bin.000001", 4)]
     found = positions(sources)
     assert found[1] == found[2] == found[3]
-    ordered = ordering_positions(found, snapshot_rows(sources)).tolist()
+    ordered = ordering_positions(found, snapshot_mask(sources)).tolist()
     assert ordered[0] <= ordered[1] == ordered[2] < ordered[3]
     unknown = np.array([-1, -1])
     assert (ordering_positions(unknown, np.array([True, False])) < 0).all()
@@ -73,5 +73,5 @@ def test_rows_of_a_snapshot_share_its_position_and_are_older_than_what_follows()
 def test_snapshot_marks_are_text_or_boolean() -> None:
     marks = ["false", False, None, "true", True, "first", "last_in_data_collection", "incremental"]
     sources = [SourcePosition(snapshot=mark) for mark in marks]  # type: ignore[arg-type]
-    assert snapshot_rows(sources).tolist() == [False] * 3 + [True] * 5
-    assert snapshot_rows(sources[:1]).dtype == np.bool_
+    assert snapshot_mask(sources).tolist() == [False] * 3 + [True] * 5
+    assert snapshot_mask(sources[:1]).dtype == np.bool_

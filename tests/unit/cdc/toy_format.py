@@ -29,7 +29,7 @@ from ingestd.cdc.json.normalized_events import (
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.record_errors import record_error
 from ingestd.cdc.row_layout import NO_KIND
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -63,7 +63,7 @@ class ToyDialect:
         )
         row = required(bytes(head.row), "row")
         if head.do not in _WORDS:
-            raise refuse("decode", "unknown-op", f"do of the message value is {head.do!r}")
+            raise record_error("decode", "unknown-op", f"do of the message value is {head.do!r}")
         return NormalizedEvent(
             table, (table.insert(row) if head.do == "put" else table.delete(row),)
         )

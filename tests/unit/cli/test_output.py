@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ingestd.cli.output import cell_text, print_json, print_table, say, time_text
+from ingestd.cli.output import cell_text, print_json, print_table, say, timestamp_text
 from tests.support.screen import Screen
 
 
@@ -22,8 +22,8 @@ def test_a_cell_is_one_harmless_line(value: object, text: str) -> None:
 
 
 def test_times_are_utc() -> None:
-    assert time_text(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
-    assert time_text(None) is None
+    assert timestamp_text(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+    assert timestamp_text(None) is None
 
 
 def test_json_keeps_letters_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

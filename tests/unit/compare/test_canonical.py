@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.compare.canonical import canonical_texts, cells_of, hash_of, row_cells, shown_text
+from ingestd.compare.canonical import canonical_texts, hash_of, joined_cells, row_cells, shown_text
 from ingestd.paimon.spec.data_types import DataType, parse_type
 
 ROWS = st.tuples(*[st.none() | st.text(alphabet="-:0123aü😀", max_size=6)] * 3)
@@ -17,7 +17,7 @@ def test_rows_have_the_same_cells_exactly_if_they_are_equal(one: tuple, other: t
     columns = [pa.array(list(cells), pa.string()) for cells in zip(one, other, strict=True)]
     cells = row_cells(columns).to_pylist()
     assert (cells[0] == cells[1]) == (one == other)
-    assert cells[0].encode() == cells_of(one)
+    assert cells[0].encode() == joined_cells(one)
 
 
 def test_a_hash_is_the_first_digits_of_sha_256() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.compare.canonical import cells_of, hash_of, part_of
+from ingestd.compare.canonical import hash_of, joined_cells, part_of
 from ingestd.compare.column_pairs import ComparedColumn, DatabaseColumn, Key, Pairing
 from ingestd.compare.lake_table import PageIndex, PagePart
 from ingestd.compare.source_table import Digest, KeyRange, Page, SourceRow
@@ -58,7 +58,7 @@ class Source:
         self.pages_read += 1
         keys = self._inside(page.keys)
         return {
-            (str(key),): hash_of(cells_of(texts(key, self.table[key])))
+            (str(key),): hash_of(joined_cells(texts(key, self.table[key])))
             for key in keys
             if self._part(key) in parts
         }
@@ -77,7 +77,7 @@ class Source:
         )
 
     def _part(self, number: int) -> str:
-        return "" if self.pairing.is_ordered else part_of(cells_of((str(number),)))
+        return "" if self.pairing.is_ordered else part_of(joined_cells((str(number),)))
 
     def _digests(self, keys: KeyRange) -> dict[str, Digest]:
         found: dict[str, Digest] = {}
@@ -85,7 +85,7 @@ class Source:
         self.largest_page = max(self.largest_page, len(inside))
         for one in inside:
             count, total = found.get(self._part(one), (0, 0))
-            row_hash = hash_of(cells_of(texts(one, self.table[one])))
+            row_hash = hash_of(joined_cells(texts(one, self.table[one])))
             found[self._part(one)] = count + 1, total + row_hash
         return found
 
@@ -113,7 +113,9 @@ class Lake:
         return {key: texts(int(key[0]), self.table[int(key[0])]) for key in there}
 
     def _hashes(self) -> Iterator[tuple[Key, int]]:
-        return (((str(one),), hash_of(cells_of(texts(one, v)))) for one, v in self.table.items())
+        return (
+            ((str(one),), hash_of(joined_cells(texts(one, v)))) for one, v in self.table.items()
+        )
 
 
 @dataclass

@@ -32,7 +32,7 @@ class Run:
             raise self.outcome
         return self.until_latest or self.stopped.wait(min(timeout, 0.01))
 
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         return True
 
     def executors(self) -> int | None:

@@ -90,7 +90,7 @@ def test_readyz_follows_the_query(server: HttpServer, status: Status) -> None:
     status.source_answered("s", {})
     status.enter("running")
     assert ask(server, "/readyz").status == 503
-    status.rests()
+    status.query_idled()
     assert ask(server, "/readyz").status == 200
 
 

@@ -64,7 +64,7 @@ def test_a_query_that_never_goes_round_makes_it_dead_though_its_loop_ticks(clock
         status.beat()
     assert not status.is_live
     assert status.document()["batch"]["seconds_since_poll"] == 62
-    status.rests()
+    status.query_idled()
     assert status.is_live
     assert status.is_ready
 
@@ -101,7 +101,7 @@ def test_a_query_that_rests_while_a_batch_runs_is_told_by_an_older_look(clock: C
     status.enter("running")
     status.batch_started("1", [])
     clock.now += 5
-    status.rests()
+    status.query_idled()
     assert status.document()["batch"]["seconds_since_poll"] == 5
 
 
@@ -118,16 +118,16 @@ def test_it_is_ready_when_it_runs_and_all_sources_have_answered(status: Status) 
     assert not status.is_ready
     status.enter("running")
     assert not status.is_ready
-    status.rests()
+    status.query_idled()
     assert status.is_ready
 
 
 def test_it_is_not_ready_before_every_source_has_answered(status: Status) -> None:
     status.enter("running")
-    status.rests()
+    status.query_idled()
     status.source_answered("a", {})
     assert not status.is_ready
-    status.source_silent("b", "nobody there")
+    status.source_went_silent("b", "nobody there")
     assert not status.is_ready
 
 
@@ -170,12 +170,12 @@ def test_one_source_does_not_make_another_forget(status: Status) -> None:
 
 
 def test_silence_is_news_once(status: Status) -> None:
-    assert status.source_silent("a", "nobody there")
-    assert not status.source_silent("a", "nobody there yet")
+    assert status.source_went_silent("a", "nobody there")
+    assert not status.source_went_silent("a", "nobody there yet")
     assert status.document()["sources"]["a"]["error"] == "nobody there yet"
     status.source_answered("a", {})
     assert status.document()["sources"]["a"]["error"] is None
-    assert status.source_silent("a", "again")
+    assert status.source_went_silent("a", "again")
 
 
 def test_the_document_tells_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:

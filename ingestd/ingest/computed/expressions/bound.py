@@ -1,8 +1,8 @@
 """Bind the nodes of an expression to column types, to determine result types and kernels.
 
 Binding reports errors with their position: unknown functions, wrong numbers of arguments, and
-incompatible types. Before all column types are known, `check` finds the errors that do not depend
-on them.
+incompatible types. Before all column types are known, `infer_type` finds the errors that do
+not depend on them.
 """
 
 import difflib
@@ -98,7 +98,7 @@ def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
     return bound
 
 
-def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
+def infer_type(node: Node, types: Mapping[str, DataType]) -> DataType | None:
     """Check a node while some column types are unknown; return its type.
 
     A column that `types` lacks can have any type. The result is None if the type is unknown or the

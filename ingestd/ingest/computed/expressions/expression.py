@@ -16,7 +16,7 @@ from ingestd.ingest.computed.expressions.nodes import (
     CallNode,
     CastNode,
     Node,
-    columns_of,
+    column_nodes,
 )
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import DataType
@@ -39,12 +39,12 @@ class Expression:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns to which the expression refers, without duplicates."""
-        return tuple(dict.fromkeys(column.name for column in columns_of(self.node)))
+        return tuple(dict.fromkeys(column.name for column in column_nodes(self.node)))
 
     @property
-    def tells_time(self) -> bool:
+    def depends_on_time(self) -> bool:
         """Whether the value of the expression depends on the current time."""
-        return _tells_time(self.node)
+        return _depends_on_time(self.node)
 
     def type_with(self, types: Mapping[str, DataType]) -> DataType | None:
         """Infer the type of the expression from column types; None if they do not determine it.
@@ -52,7 +52,7 @@ class Expression:
         Returns None also for an untyped NULL. Raises ConfigError, with the position, if the
         expression does not accept the types.
         """
-        return _check(self.node, types)
+        return _infer_type(self.node, types)
 
     def __str__(self) -> str:
         return self.text
@@ -77,7 +77,7 @@ def read_expression(text: str) -> Expression:
     Raises ConfigError, with the position where it is known, if the expression is invalid.
     """
     node: Node = importlib.import_module(_READER).read_sql(text)
-    _check(node, {})
+    _infer_type(node, {})
     return Expression(text, node)
 
 
@@ -121,12 +121,12 @@ def _bound(expression: _ByText, types: tuple[tuple[str, DataType], ...]) -> "Bou
     return bound
 
 
-def _check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
-    data_type: DataType | None = importlib.import_module(_BINDER).check(node, types)
+def _infer_type(node: Node, types: Mapping[str, DataType]) -> DataType | None:
+    data_type: DataType | None = importlib.import_module(_BINDER).infer_type(node, types)
     return data_type
 
 
-def _tells_time(node: Node) -> bool:
+def _depends_on_time(node: Node) -> bool:
     if isinstance(node, CallNode):
-        return node.function in CLOCK or any(map(_tells_time, node.arguments))
-    return isinstance(node, CastNode) and _tells_time(node.argument)
+        return node.function in CLOCK or any(map(_depends_on_time, node.arguments))
+    return isinstance(node, CastNode) and _depends_on_time(node.argument)

@@ -65,7 +65,7 @@ class Function:
     plan: Planner
 
 
-def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
+def argument_types_error(what: str, arguments: Sequence[Argument]) -> ConfigError:
     """Return the ConfigError for argument types that the function `what` does not accept."""
     names = ", ".join(
         "NULL" if argument.type is None else str(argument.type) for argument in arguments
@@ -79,7 +79,7 @@ def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> 
     An argument without a type, such as NULL, is accepted.
     """
     if any(argument.type is not None and argument.type.root not in roots for argument in arguments):
-        raise refuse_types(what, arguments)
+        raise argument_types_error(what, arguments)
 
 
 def constant_text(what: str, argument: Argument) -> str:

@@ -36,9 +36,9 @@ from ingestd.ingest.computed.expressions.function import (
     Argument,
     Function,
     Plan,
+    argument_types_error,
     constant_text,
     is_text,
-    refuse_types,
     require,
 )
 from ingestd.ingest.values.row_groups import Values
@@ -59,7 +59,7 @@ def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
     """
     data_type = common_type(what, arguments)
     if data_type is not None and data_type.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
-        raise refuse_types(what, arguments)
+        raise argument_types_error(what, arguments)
     return data_type or TEXT
 
 
@@ -276,7 +276,7 @@ def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
             own = TEXT if result is None or is_text(result) or not argument.is_constant else own
         merged = own if result is None else _together(result, own, argument)
         if merged is None:
-            raise refuse_types(what, arguments)
+            raise argument_types_error(what, arguments)
         result = merged
     return result
 

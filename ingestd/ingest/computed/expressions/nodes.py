@@ -62,15 +62,15 @@ class CastNode:
 Node = ColumnNode | ConstantNode | CallNode | CastNode
 
 
-def columns_of(node: Node) -> Iterator[ColumnNode]:
+def column_nodes(node: Node) -> Iterator[ColumnNode]:
     """Yield the column nodes of an expression, with duplicates."""
     if isinstance(node, ColumnNode):
         yield node
     elif isinstance(node, CastNode):
-        yield from columns_of(node.argument)
+        yield from column_nodes(node.argument)
     elif isinstance(node, CallNode):
         for argument in node.arguments:
-            yield from columns_of(argument)
+            yield from column_nodes(argument)
 
 
 def wrong(node: Node, problem: str) -> ConfigError:

@@ -20,9 +20,9 @@ from ingestd.ingest.computed.expressions.function import (
     Argument,
     Function,
     Plan,
+    argument_types_error,
     constant_number,
     constant_text,
-    refuse_types,
     require,
 )
 from ingestd.ingest.computed.expressions.logic import check_pattern
@@ -60,7 +60,7 @@ def _joined_types(name: str, arguments: Sequence[Argument]) -> tuple[DataType, .
     """
     refused = NESTED_ROOTS | BINARY_ROOTS | {"VARIANT", "BLOB"}
     if any(argument.type is not None and argument.type.root in refused for argument in arguments):
-        raise refuse_types(name, arguments)
+        raise argument_types_error(name, arguments)
     return (TEXT,) * len(arguments)
 
 

@@ -76,7 +76,7 @@ class HashCache:
             return known
         with self._lock:
             spills = hashes.nbytes >= _LEAST_MAPPED and not self._memory.has_room(hashes)
-        kept = mapped(hashes) if spills else None
+        kept = memory_mapped(hashes) if spills else None
         with self._lock:
             if kept is None:
                 self._memory.put(path, hashes)
@@ -265,7 +265,7 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
     return among
 
 
-def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
+def memory_mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
     """Store hashes in a file in `TMPDIR`, and return a read-only memory map of it.
 
     Returns None, and logs a warning, if the file cannot be written.

@@ -262,7 +262,7 @@ def _write_manifest(
         file_size=len(data),
         num_added_files=len(entries) - deleted,
         num_deleted_files=deleted,
-        partition_stats=partition_stats(table.partition_types, (e.partition for e in entries)),
+        partition_stats=partition_bounds(table.partition_types, (e.partition for e in entries)),
         schema_id=max(entry.file.schema_id for entry in entries),
         min_bucket=min(buckets),
         max_bucket=max(buckets),
@@ -273,7 +273,7 @@ def _write_manifest(
     )
 
 
-def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
+def partition_bounds(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
     """Return full (not truncated) bounds and null counts of serialized partition rows.
 
     `types` are those of the partition columns. Bounds of binary and floating-point columns are

@@ -17,19 +17,19 @@ from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketVectors,
     TreeCompaction,
     TreeRules,
+    deserialized_partition,
     has_expired,
-    partition_values,
 )
 from ingestd.paimon.table.compact.rolling_write import FileTarget
 from ingestd.paimon.table.compact.sorted_runs import Levels
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
     PlanningTime,
-    choose,
-    choose_full,
+    pick_full,
+    pick_runs,
 )
-from ingestd.paimon.table.files.data_files import delete_files
-from ingestd.paimon.table.files.deletion_vectors import dv_index_path
+from ingestd.paimon.table.files.data_files import delete_uncommitted_files
+from ingestd.paimon.table.files.deletion_vectors import index_entry_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
@@ -50,15 +50,15 @@ class CompactBucket:
 
     def target(self, level: int) -> FileTarget:
         """Return the destination of new data files of a level."""
-        values = partition_values(self.table, self.partition)
+        values = deserialized_partition(self.table, self.partition)
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
         """Delete new data files and index files that will not be committed."""
-        values = partition_values(self.table, self.partition)
-        delete_files(self.table, values, self.bucket, files)
+        values = deserialized_partition(self.table, self.partition)
+        delete_uncommitted_files(self.table, values, self.bucket, files)
         for entry in index:
-            self.table.io.delete_quietly(dv_index_path(self.table, entry))
+            self.table.io.delete_quietly(index_entry_path(self.table, entry))
 
     def message(self, change: BucketChange, expected: Sequence[str]) -> CommitMessage:
         """Return the commit message of a change.
@@ -147,12 +147,12 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
     types = [field.type for field in schema.key_fields]
     levels = Levels.of(types, bucket.files, options.num_levels)
     if full:
-        choice = choose_full(levels.sizes, levels.max_level)
+        choice = pick_full(levels.sizes, levels.max_level)
         if choice is None:
             return _top_rewrites(bucket, levels, rules)
         return TreePlan(bucket, levels, choice, rules)
     since = PlanningTime(moment.now_ms, moment.hour, levels.last_full_ms)
-    choice = choose(levels.sizes, levels.max_level, options, since)
+    choice = pick_runs(levels.sizes, levels.max_level, options, since)
     if choice is None:
         return None
     plan = TreePlan(bucket, levels, choice, rules)

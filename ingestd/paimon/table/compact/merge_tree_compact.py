@@ -354,6 +354,6 @@ def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows 
     return expired.may_be_among(value_stats(table, file).get(expired.field.name))
 
 
-def partition_values(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
+def deserialized_partition(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
     """Return the values of a serialized partition, in the order of the partition keys."""
     return tuple(deserialize_row(table.partition_types, partition))

@@ -37,11 +37,11 @@ from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
     NewFile,
     data_file_fields,
-    delete_files,
-    file_rows,
+    delete_uncommitted_files,
     name_for_options,
     new_data_file,
     options_for_rows,
+    to_data_file_rows,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.file_metadata import FileOrigin, FileStatsCollector
@@ -142,7 +142,7 @@ class RollingWriter:
             self._open.abort()
             self._open = None
         target = self._target
-        delete_files(target.table, target.partition_values, target.bucket, self.files)
+        delete_uncommitted_files(target.table, target.partition_values, target.bucket, self.files)
         self.files = []
 
     def _flush(self) -> None:
@@ -221,7 +221,10 @@ class _OpenFile:
             target.table.io.open_output(target.file(name).path)
         )
         try:
-            head, module = file_rows(target.table.schema, first), load_format(options.file_format)
+            head, module = (
+                to_data_file_rows(target.table.schema, first),
+                load_format(options.file_format),
+            )
             self._sink = module.open_sink(self._stream, head, options)
         except BaseException:
             self._forget()
@@ -236,7 +239,7 @@ class _OpenFile:
         """Write rows, whose encoded size is about `row_bytes` each (None: unknown)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        stored = file_rows(self._target.table.schema, rows)
+        stored = to_data_file_rows(self._target.table.schema, rows)
         self._sink.write(stored)
         if self._written is not None:
             self._written.add(stored)

@@ -49,7 +49,7 @@ class PlanningTime:
     last_full_ms: int | None = None
 
 
-def choose(
+def pick_runs(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> CompactionPick | None:
     """Pick the runs to compact by the first trigger that is due; return None if none is due.
@@ -67,7 +67,7 @@ def choose(
     return _extended(runs, max_level, options, moment, newest, "level-0")
 
 
-def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
+def pick_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
     """Pick all runs, to be compacted into the top level.
 
     Returns None without runs, and if the only run is in the top level.

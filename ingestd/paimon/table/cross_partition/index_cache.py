@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.cross_partition.key_index import KeyIndex
-from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, index_after, load_index
+from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, advanced_index, load_index
 from ingestd.paimon.table.metadata.file_store_scan import delta_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_snapshot
@@ -163,4 +163,4 @@ def _after(
     for files, index in kept.pending:
         if not files.isdisjoint(added):
             return index
-    return index_after(table, snapshot, share, kept.index)
+    return advanced_index(table, snapshot, share, kept.index)

@@ -120,7 +120,7 @@ class KeyIndex:
 
         The last bucket of a duplicate key takes precedence.
         """
-        distinct = last_of_each(keys)
+        distinct = last_positions(keys)
         keys, bucket_ids = keys.take(distinct), bucket_ids[distinct]
         counts = np.bincount(bucket_ids, minlength=len(dictionary)).astype(np.int64)
         return cls(dictionary, counts, _Layer(keys, bucket_ids))
@@ -170,7 +170,7 @@ class KeyIndex:
         return int(self.counts.sum())
 
 
-def last_of_each(keys: KeyFingerprints) -> _Positions:
+def last_positions(keys: KeyFingerprints) -> _Positions:
     """Return the last position of each distinct key, in order of the first fingerprint number."""
     order = np.argsort(keys.first, kind="stable")
     ordered = keys.first[order]

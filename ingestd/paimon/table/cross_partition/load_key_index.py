@@ -98,7 +98,7 @@ def load_index(
     return gathered.index(), gathered.is_whole
 
 
-def index_after(
+def advanced_index(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
     """Return the index advanced by the rows that an APPEND snapshot added.

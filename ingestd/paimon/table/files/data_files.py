@@ -458,7 +458,7 @@ def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSche
             )
 
 
-def file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
+def to_data_file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
     """Return rows with the columns of a data file.
 
     `rows` has the table's columns; for a table with a primary key, also the system columns.
@@ -486,7 +486,7 @@ def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> s
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 
-def delete_files(
+def delete_uncommitted_files(
     table: FileStoreTable,
     partition_values: Sequence[object],
     bucket: int,

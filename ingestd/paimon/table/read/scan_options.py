@@ -65,21 +65,21 @@ class ScanTarget:
 
     If `between` is not None, it has the id of the snapshot before the first change and that of the
     last change, and the rows are those of `iter_added_rows`. Otherwise they are those of `snapshot`
-    (None: no rows). With `travels`, the columns are those of the snapshot's schema. `of_branch`
-    returns the target of the same request for another branch of the table (None: by the scan
-    options of that branch).
+    (None: no rows). With `is_time_travel`, the columns are those of the snapshot's schema.
+    `of_branch` returns the target of the same request for another branch of the table (None: by
+    the scan options of that branch).
     """
 
     snapshot: Snapshot | None = None
     between: tuple[int, int] | None = None
-    travels: bool = False
+    is_time_travel: bool = False
     of_branch: "Callable[[FileStoreTable], ScanTarget] | None" = field(
         default=None, repr=False, compare=False
     )
 
     def at(self, table: FileStoreTable) -> FileStoreTable:
         """Return the table with the columns of the target."""
-        if not self.travels or self.snapshot is None:
+        if not self.is_time_travel or self.snapshot is None:
             return table
         return table.with_schema(table.schemas(self.snapshot.schema_id))
 
@@ -94,7 +94,7 @@ def scan_target(table: FileStoreTable) -> ScanTarget:
     options = table.schema.options
     mode = _mode(table)
     if mode in ("from-snapshot", "from-snapshot-full", "from-timestamp"):
-        return ScanTarget(_point(table), travels=True)
+        return ScanTarget(_point(table), is_time_travel=True)
     if mode == "incremental":
         _refuse_fallback(table)
         return ScanTarget(latest_snapshot(table.io, table.paths), _between(table))
@@ -132,7 +132,7 @@ def _at_snapshot(branch: FileStoreTable, other: Snapshot) -> ScanTarget:
     target = _at_time(branch, other.time_millis)
     if target.snapshot is not None:
         return target
-    return ScanTarget(requested_snapshot(branch.io, branch.paths, 1), travels=True)
+    return ScanTarget(requested_snapshot(branch.io, branch.paths, 1), is_time_travel=True)
 
 
 def _at_time(branch: FileStoreTable, millis: int) -> ScanTarget:
@@ -142,8 +142,8 @@ def _at_time(branch: FileStoreTable, millis: int) -> ScanTarget:
     """
     oldest = earliest_snapshot_id(branch.io, branch.paths)
     if oldest is None or read_snapshot(branch.io, branch.paths, oldest).time_millis > millis:
-        return ScanTarget(travels=True)
-    return ScanTarget(snapshot_as_of(branch, millis), travels=True)
+        return ScanTarget(is_time_travel=True)
+    return ScanTarget(snapshot_as_of(branch, millis), is_time_travel=True)
 
 
 def _mode(table: FileStoreTable) -> str:

@@ -45,7 +45,7 @@ class ExpireSettings:
     consumer_ms: int | None
 
     @property
-    def changelog_decoupled(self) -> bool:
+    def is_changelog_decoupled(self) -> bool:
         """Return whether changes are retained longer than their snapshots.
 
         Expired snapshots then become long-lived changelogs.

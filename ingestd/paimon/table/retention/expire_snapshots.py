@@ -118,7 +118,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
         ids=expired_ids,
         end=end,
         files=tuple(files),
-        kept_as_changelogs=expired_ids if settings.changelog_decoupled else (),
+        kept_as_changelogs=expired_ids if settings.is_changelog_decoupled else (),
         consumers=tuple(gone),
     )
 
@@ -174,7 +174,7 @@ class _Files:
         table, paths = self.table, []
         for snapshot in [*self.expired[1:], self.last]:
             paths += deleted_data(table, snapshot, self._keep(tags.before(snapshot.id)))
-        if not self.settings.changelog_decoupled:
+        if not self.settings.is_changelog_decoupled:
             for snapshot in self.expired:
                 paths += changelog_data(table, snapshot)
         return paths
@@ -192,10 +192,10 @@ class _Files:
         """Return whether long-lived changelogs are read from the new files of snapshots."""
         if self.settings.has_producer:
             return False
-        return self.settings.changelog_decoupled or bool(changelog_ids(self.table))
+        return self.settings.is_changelog_decoupled or bool(changelog_ids(self.table))
 
     def _metadata(self, tags: TagNeeds) -> list[str]:
-        table, decoupled = self.table, self.settings.changelog_decoupled
+        table, decoupled = self.table, self.settings.is_changelog_decoupled
         kept_tags = tags.within(self.expired[0].id, self.last.id)
         kept = metadata_names(table, [*kept_tags, self.last])
         manifests: list[str] = []

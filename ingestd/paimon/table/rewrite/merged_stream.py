@@ -89,7 +89,7 @@ def stored_parts(
                 yield rows
 
 
-def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
+def bounded_chunks(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
     """Yield consecutive parts joined to chunks of at most `most_bytes` bytes in memory.
 
     A part that is larger is a chunk by itself.

@@ -28,11 +28,15 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, delete_files
+from ingestd.paimon.table.files.data_files import (
+    SYSTEM_FIELDS,
+    DataFileReader,
+    delete_uncommitted_files,
+)
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
-from ingestd.paimon.table.rewrite.merged_stream import rounds
+from ingestd.paimon.table.rewrite.merged_stream import bounded_chunks
 from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
@@ -157,7 +161,7 @@ class _Move:
                 self._write(rows)
         except BaseException:
             for number, bucket in self._buckets.items():
-                delete_files(self._table, self._values, number, bucket.files)
+                delete_uncommitted_files(self._table, self._values, number, bucket.files)
             raise
         yield CommitMessage(
             self._partition, POSTPONE_BUCKET, POSTPONE_BUCKET, compact_before=tuple(files)
@@ -171,7 +175,7 @@ class _Move:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
         reader, bucket_key = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
-        yield from rounds(
+        yield from bounded_chunks(
             (reader.read(*bucket_key, file, fields) for file in files), MAX_CHUNK_BYTES
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ingestd.errors import CommitUnknownError, IngestdError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
-from ingestd.paimon.table.files.data_files import delete_files
+from ingestd.paimon.table.files.data_files import delete_uncommitted_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
@@ -47,4 +47,4 @@ def delete_written(table: FileStoreTable, messages: Iterable[CommitMessage]) -> 
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
         written = (*message.new_files, *message.changelog_files, *message.compact_after)
-        delete_files(table, values, message.bucket, written)
+        delete_uncommitted_files(table, values, message.bucket, written)

@@ -39,7 +39,7 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.table_read import selected_fields
-from ingestd.paimon.table.rewrite.merged_stream import rounds, stored_parts
+from ingestd.paimon.table.rewrite.merged_stream import bounded_chunks, stored_parts
 from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -285,7 +285,7 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
         for range_number in ranges.filled():
             again = partial(ranges.read, range_number)
             if ranges.rows[range_number] == sum(ranges.rows):
-                for rows in rounds(again(), MEMORY):
+                for rows in bounded_chunks(again(), MEMORY):
                     yield rows.take(order.order(rows))
                 continue
             range_sample = (

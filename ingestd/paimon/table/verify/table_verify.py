@@ -25,7 +25,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsuppor
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
-from ingestd.paimon.table.files.deletion_vectors import dv_index_path, read_dv_index
+from ingestd.paimon.table.files.deletion_vectors import index_entry_path, read_dv_index
 from ingestd.paimon.table.metadata.file_store_scan import (
     read_index_manifest,
     read_manifest,
@@ -338,7 +338,7 @@ def _check_vectors(
             entry_of_file.file.file_name: entry_of_file.file.row_count for entry_of_file in live
         }
         names = {
-            (bucket_key, name) for name in check_deletion_vectors(table, entry, rows, findings)
+            (bucket_key, name) for name in verify_deletion_vectors(table, entry, rows, findings)
         }
         for _, name in sorted(name for name in names & seen):
             findings.error("deletion-vector", name, "has more than one deletion vector")
@@ -390,7 +390,7 @@ def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: VerifyFindings) -
             )
 
 
-def check_deletion_vectors(
+def verify_deletion_vectors(
     table: FileStoreTable,
     entry: IndexManifestEntry,
     row_counts: RowCounts,
@@ -402,7 +402,7 @@ def check_deletion_vectors(
     """
     ranges = entry.dv_ranges or ()
     with findings.reading(entry.file_name, _CODE):
-        path = dv_index_path(table, entry)
+        path = index_entry_path(table, entry)
         data = read_dv_index(table, path)
         if len(data) != entry.file_size:
             message = f"has {len(data)} bytes, expected {entry.file_size}"

@@ -34,11 +34,11 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
-    delete_files,
-    file_rows,
+    delete_uncommitted_files,
     name_for_options,
     new_data_file,
     options_for_rows,
+    to_data_file_rows,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
@@ -86,7 +86,7 @@ class WrittenBucketFiles:
 
     def delete(self, files: list[DataFileMeta] | tuple[DataFileMeta, ...]) -> None:
         """Delete files that will not be committed, with their index files; never raises."""
-        delete_files(self.table, self.partition_values, self.bucket, files)
+        delete_uncommitted_files(self.table, self.partition_values, self.bucket, files)
 
     def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:
         """Yield consecutive parts of the rows, each for a file of about the target size.
@@ -108,7 +108,7 @@ class WrittenBucketFiles:
         table, options = self.table, options_for_rows(self.options, rows)
         name = name_for_options(self.new_name(), self.options, options)
         file = new_data_file(table, self.partition_values, self.bucket, name)
-        stored = file_rows(table.schema, rows)
+        stored = to_data_file_rows(table.schema, rows)
         size = load_format(format_of(name)).write_file(table.io, file.path, stored, options)
         reach(CrashPoint.DATA_WRITTEN if self.indexed else CrashPoint.CHANGELOG_WRITTEN)
         # Rows of postponed buckets are not looked up by key.

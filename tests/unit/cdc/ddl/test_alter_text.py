@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.cdc.ddl.alter_text import ColumnChange, column_changes
+from ingestd.cdc.ddl.alter_text import ColumnChange, renames_and_drops
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from ingestd.cdc.ddl.alter_text import ColumnChange, column_changes
     ],
 )
 def test_changes(statement: str, wanted: list[tuple[str, str | None]]) -> None:
-    found = column_changes(statement)
+    found = renames_and_drops(statement)
     if statement.endswith("'open"):
         assert all(isinstance(one, ColumnChange) for one in found)
     else:

@@ -2,9 +2,9 @@ import pytest
 
 from ingestd.cdc.ddl.alter_text import (
     added_columns,
-    column_changes,
     proven_alone,
     proven_by_columns,
+    renames_and_drops,
 )
 
 
@@ -29,9 +29,9 @@ def test_a_statement_alone_proves_what_it_does_not_take_back(
 
 def test_columns_after_the_statement_have_to_agree() -> None:
     statement = "ALTER TABLE t CHANGE a b INT, DROP c"
-    assert proven_by_columns(column_changes(statement), ["id", "B"]) == (("a", "B"), ("c", None))
-    assert proven_by_columns(column_changes(statement), ["id", "a", "c"]) == ()
-    assert proven_by_columns(column_changes(statement), []) == ()
+    assert proven_by_columns(renames_and_drops(statement), ["id", "B"]) == (("a", "B"), ("c", None))
+    assert proven_by_columns(renames_and_drops(statement), ["id", "a", "c"]) == ()
+    assert proven_by_columns(renames_and_drops(statement), []) == ()
 
 
 def test_added_columns_are_named() -> None:

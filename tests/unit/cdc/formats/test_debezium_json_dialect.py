@@ -8,7 +8,7 @@ import pytest
 
 from ingestd.cdc.base import FormatSettings, RecordChunk, SourceTable
 from ingestd.cdc.formats.debezium_json import DebeziumDialect, new_format
-from ingestd.cdc.json.messages import BARE, Messages
+from ingestd.cdc.json.messages import NO_ENVELOPE, Messages
 from ingestd.cdc.json.normalized_events import sort_records
 
 
@@ -45,8 +45,8 @@ def test_records_are_apart_by_table_and_by_what_they_are() -> None:
     groups = {key.normalizer.source.table: group.indices for key, group in found.groups.items()}
     assert groups == {"a": [1, 7], "b": [2], "t": [6]}
     assert [key.normalizer.is_normalized for key in found.groups] == [True, True, False]
-    assert [key.normalizer.envelope for key in found.groups] == [BARE] * 3
-    assert [key[1:] for key in found.groups] == [(BARE, ("id",))] * 3
+    assert [key.normalizer.envelope for key in found.groups] == [NO_ENVELOPE] * 3
+    assert [key[1:] for key in found.groups] == [(NO_ENVELOPE, ("id",))] * 3
     assert found.control == 2
     assert [(truncate.offset, truncate.position) for truncate in found.truncates] == [(13, 5)]
     assert list(found.bad) == [5]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ingestd.cdc.base import load_data_format
-from ingestd.cdc.json.messages import BARE, Envelopes
+from ingestd.cdc.json.messages import NO_ENVELOPE, Envelopes
 from ingestd.cdc.record_errors import RecordError
 from tests.support.change_events import chunk, event, field, key, wrapped, wrapped_key
 
@@ -27,33 +27,33 @@ SCHEMA = json.dumps(json.loads(WRAPPED)["schema"]).encode()
 )
 def test_wrapper_comes_off(message: bytes) -> None:
     envelopes = Envelopes(is_key=False)
-    shape, payload = envelopes.open(message)
+    envelope, payload = envelopes.open(message)
     assert payload == EVENT
-    assert [column.name for column in shape.columns or ()] == ["id", "v"]
+    assert [column.name for column in envelope.columns or ()] == ["id", "v"]
     again, other = envelopes.open(message.replace(b'"id": 1', b'"id": 22'))
-    assert again is shape
+    assert again is envelope
     assert json.loads(other)["after"]["id"] == 22
-    assert shape.cut([message, message]) == [EVENT, EVENT]
+    assert envelope.cut([message, message]) == [EVENT, EVENT]
 
 
 def test_other_wrapper_is_not_cut() -> None:
-    shape, _ = Envelopes(is_key=False).open(WRAPPED)
-    assert shape.cut([WRAPPED, wrapped(EVENT, COLUMNS[:1])]) is None
-    assert shape.cut([WRAPPED, WRAPPED[:-1] + b"]"]) is None
-    assert shape.cut([EVENT]) is None
+    envelope, _ = Envelopes(is_key=False).open(WRAPPED)
+    assert envelope.cut([WRAPPED, wrapped(EVENT, COLUMNS[:1])]) is None
+    assert envelope.cut([WRAPPED, WRAPPED[:-1] + b"]"]) is None
+    assert envelope.cut([EVENT]) is None
 
 
 @pytest.mark.parametrize(
     "message", [EVENT, b'{"schema":1}', b'{"schema":{},"payload":{},"more":1}', b"[]", b"7"]
 )
 def test_message_without_wrapper_is_left_alone(message: bytes) -> None:
-    assert Envelopes(is_key=False).open(message) == (BARE, message)
+    assert Envelopes(is_key=False).open(message) == (NO_ENVELOPE, message)
 
 
 def test_wrapper_with_null_schema_holds_a_bare_payload() -> None:
     message = b'{"schema":null,"payload":' + EVENT + b"}"
-    shape, payload = Envelopes(is_key=False).open(message)
-    assert (shape.columns, payload) == (None, EVENT)
+    envelope, payload = Envelopes(is_key=False).open(message)
+    assert (envelope.columns, payload) == (None, EVENT)
     decoded = load_data_format("debezium-json").decode(chunk([message, message]), {}, {})
     assert [row["id"] for row in decoded.batches[0].columns.to_pylist()] == [1, 1]
 
@@ -79,9 +79,9 @@ def test_table_may_own_columns_called_schema_and_payload() -> None:
 
 
 def test_key_wrapper_names_the_fields_of_the_key() -> None:
-    shape, payload = Envelopes(is_key=True).open(wrapped_key(key(id=1), COLUMNS[:1]))
+    envelope, payload = Envelopes(is_key=True).open(wrapped_key(key(id=1), COLUMNS[:1]))
     assert payload == key(id=1)
-    assert [column.name for column in shape.columns or ()] == ["id"]
+    assert [column.name for column in envelope.columns or ()] == ["id"]
 
 
 def test_wrapped_and_bare_messages_may_follow_each_other() -> None:
@@ -99,6 +99,6 @@ def test_many_wrappers_are_all_understood() -> None:
     envelopes = Envelopes(is_key=False)
     for number in range(1100):
         columns = [field(f"c{number}", "int32")]
-        shape, _ = envelopes.open(wrapped(EVENT, columns))
-        assert shape.columns is not None
-        assert shape.columns[0].name == f"c{number}"
+        envelope, _ = envelopes.open(wrapped(EVENT, columns))
+        assert envelope.columns is not None
+        assert envelope.columns[0].name == f"c{number}"

@@ -15,7 +15,7 @@ def test_names_of_every_kind_are_told_again_and_again(name: str) -> None:
         text = json.dumps(fields).encode()
         opened = keys.open(text)
         assert (opened.names, opened.payload) == (tuple(fields), text)
-        assert opened.shape is not None
+        assert opened.envelope is not None
 
 
 @pytest.mark.parametrize("key", [None, b"null", b"{}", b" null "])

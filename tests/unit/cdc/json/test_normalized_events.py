@@ -11,7 +11,7 @@ from ingestd.cdc.json.normalized_events import (
     TruncateEvent,
     sort_records,
 )
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.record_errors import record_error
 
 FORMS = {name: TableNormalizer(SourceTable(None, None, name), ("id",)) for name in ("a", "b")}
 
@@ -28,7 +28,7 @@ class Words:
         if word == "alter":
             return [DdlEvent(FORMS["a"].source, None, (("x", None),))]
         if word == "bad":
-            raise refuse("decode", "bad_word", "no such word")
+            raise record_error("decode", "bad_word", "no such word")
         return None
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:

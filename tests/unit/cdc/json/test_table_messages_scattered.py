@@ -18,7 +18,7 @@ from ingestd.cdc.json.table_messages import (
     MOST_IN_A_RECORD,
     batch_bounds,
     check_width,
-    too_many_cells,
+    exceeds_cell_budget,
 )
 from ingestd.cdc.record_errors import RecordError
 
@@ -136,12 +136,12 @@ def test_a_message_of_too_many_columns_is_refused_by_name() -> None:
 def test_few_columns_are_never_taken_apart() -> None:
     values = [b"{}"] * FEW
     assert list(batch_bounds(values, lambda index: [str(index)])) == [(0, FEW)]
-    assert not too_many_cells(FEW, values)
+    assert not exceeds_cell_budget(FEW, values)
     assert list(batch_bounds([*values, b"{}"], lambda index: [str(index)])) == [
         (0, FEW),
         (FEW, FEW + 1),
     ]
-    assert too_many_cells(FEW + 1, values)
+    assert exceeds_cell_budget(FEW + 1, values)
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.sets(st.integers(0, 40))), min_size=1))

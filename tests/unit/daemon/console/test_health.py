@@ -51,12 +51,12 @@ def test_what_is_behind_is_said(status: Status) -> None:
 
 def test_an_outage_of_the_brokers_is_no_waiting(status: Status) -> None:
     status.enter("starting")
-    status.source_silent("s", "kafka:9092 did not report topics: refused")
+    status.source_went_silent("s", "kafka:9092 did not report topics: refused")
     (only,) = found(status)
     assert only.level is Level.BAD
     assert "kafka:9092 did not report topics: refused" in only.text
     caught_up(status)
-    status.source_silent("s", "kafka:9092 did not report topics: refused")
+    status.source_went_silent("s", "kafka:9092 did not report topics: refused")
     assert [one.level for one in found(status)] == [Level.BAD]
 
 

@@ -181,7 +181,7 @@ def test_an_outage_is_unknown_everywhere_and_never_zero(status: Status) -> None:
     status.source_answered("s", {"orders": {0: 5}})
     status.batch_finished(summary)
     assert outline(status).of("b")[:2] == ["0", "0"]
-    status.source_silent("s", "no broker")
+    status.source_went_silent("s", "no broker")
     status.sample()
     page = outline(status)
     assert page.of("b")[:2] == ["–", "–"]

@@ -117,20 +117,20 @@ def test_gentle_lookup_waits_for_its_number_of_files() -> None:
 def test_full_compactions_come_after_their_number_of_commits() -> None:
     one = work(schema(changelog_producer="full-compaction"))
     append(one, 1, a=1)
-    assert one.wants_full
+    assert one.is_full_due
     assert one.is_due(0.0)
     append(one, 3, a=1)
     compacted(one, SortedRuns(2, 0, {}), full=True)
-    assert one.wants_full
+    assert one.is_full_due
     compacted(one, SortedRuns(3, 0, {}), full=True)
-    assert not one.wants_full
+    assert not one.is_full_due
     assert not one.is_due(9.0)
     every_three = work(schema(full_compaction__delta_commits="3"))
     append(every_three, 1, a=1)
     append(every_three, 2, a=1)
-    assert not every_three.wants_full
+    assert not every_three.is_full_due
     append(every_three, 3, a=1)
-    assert every_three.wants_full
+    assert every_three.is_full_due
 
 
 def test_append_tables_are_due_when_there_are_enough_new_files() -> None:
@@ -249,7 +249,7 @@ def test_what_a_compaction_has_left_is_due_at_once() -> None:
     append(one, 1, a=1)
     one.compacted(SortedRuns(1), CompactionOutcome(changed=True, left=True, full=True), 9.0)
     assert one.is_due(9.0)
-    assert one.wants_full
+    assert one.is_full_due
     one.compacted(SortedRuns(1), CompactionOutcome(changed=True, full=True), 9.0)
     assert not one.is_due(9.0)
 

@@ -119,7 +119,7 @@ def test_rows_after_a_finding_are_not_sent() -> None:
     rig.produce(*(record(Change({"id": 1, "extra": 1})), *(record(Change({"id": 2})),) * 6))
     pairs = list(decode_ranges(rig.context(), rig.ranges(), fetch=rig.fetch))
     received = receive(blob for _, blob in pairs)
-    assert received.void
+    assert received.is_aborted
     assert not received.rows
 
 

@@ -176,7 +176,7 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
     received = receive([blob([1]), blob([1], table="lake.b"), encode_report(report)])
     assert sorted(received.rows) == ["lake.a", "lake.b"]
     assert received.reports == (report,)
-    assert not received.void
+    assert not received.is_aborted
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
             )
         ),
     ],
-    ids=["void", "report"],
+    ids=["abort marker", "report"],
 )
 def test_batch_that_runs_again_is_void(extra: bytes) -> None:
-    assert receive([blob([1]), extra]).void
+    assert receive([blob([1]), extra]).is_aborted
 
 
 def test_rows_are_split_by_slot_in_their_order() -> None:

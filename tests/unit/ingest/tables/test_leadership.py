@@ -58,12 +58,12 @@ def test_a_leader_that_meets_its_predecessors_last_commit_goes_on() -> None:
     io = MemoryFileIO()
     old, new = claimed(io, "a"), claimed(io, "b")
     fenced = FencedError("table t: identifier 4 is there")
-    assert type(old.verdict(fenced)) is FencedError
-    healed = new.verdict(fenced)
+    assert type(old.error_to_raise(fenced)) is FencedError
+    healed = new.error_to_raise(fenced)
     assert type(healed) is CommitConflictError
     assert "table t: identifier 4 is there (this process leads pipeline shop" in healed.message
     other = CommitUnknownError("?")
-    assert new.verdict(other) is other
+    assert new.error_to_raise(other) is other
 
 
 def test_a_name_that_is_free_because_all_went_past_it_is_not_taken() -> None:

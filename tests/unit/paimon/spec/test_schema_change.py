@@ -6,15 +6,15 @@ from ingestd.paimon.spec.schema_change import (
     Move,
     MoveType,
     UpdateColumnType,
+    dotted_name,
     path_of,
-    shown,
 )
 
 
 def test_a_name_is_a_path_of_one() -> None:
     assert path_of("a.b") == ("a.b",)
     assert path_of(("a", "element", "b")) == ("a", "element", "b")
-    assert shown(("a", "element", "b")) == "a.element.b"
+    assert dotted_name(("a", "element", "b")) == "a.element.b"
 
 
 def test_changes_are_shown_as_words() -> None:

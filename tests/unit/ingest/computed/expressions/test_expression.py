@@ -23,8 +23,8 @@ def test_expressions_are_pickled_as_nodes() -> None:
 
 def test_columns_are_named_once_and_time_is_told() -> None:
     assert read_expression("a + b * a").columns == ("a", "b")
-    assert read_expression("coalesce(a, cast(now() as string))").tells_time
-    assert not read_expression("upper(a)").tells_time
+    assert read_expression("coalesce(a, cast(now() as string))").depends_on_time
+    assert not read_expression("upper(a)").depends_on_time
 
 
 def test_parser_and_functions_are_loaded_only_for_an_expression() -> None:

@@ -3,7 +3,12 @@
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.expressions.nodes import CallNode, ColumnNode, ConstantNode, columns_of
+from ingestd.ingest.computed.expressions.nodes import (
+    CallNode,
+    ColumnNode,
+    ConstantNode,
+    column_nodes,
+)
 from ingestd.ingest.computed.expressions.sql_text import MAX_LENGTH, read_sql
 from tests.support.sql_values import values
 
@@ -15,7 +20,7 @@ def test_functions_keep_their_names_and_arguments() -> None:
 
 
 def test_names_are_quoted_both_ways_and_keep_their_letters() -> None:
-    found = columns_of(read_sql("`order no` || \"Größe\" || Plain || 'it''s' || first"))
+    found = column_nodes(read_sql("`order no` || \"Größe\" || Plain || 'it''s' || first"))
     assert [one.name for one in found] == ["order no", "Größe", "Plain", "first"]
 
 

@@ -145,7 +145,7 @@ def test_the_disk_is_bounded_as_well() -> None:
 
 
 def test_a_full_disk_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_index, "mapped", lambda _: None)
+    monkeypatch.setattr(hash_index, "memory_mapped", lambda _: None)
     cache = HashCache(LARGE.nbytes)
     cache.put("a", LARGE)
     assert cache.put("b", LARGE) is LARGE

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingestd.paimon.table.buckets.hash_index import mapped
+from ingestd.paimon.table.buckets.hash_index import memory_mapped
 
 
 def test_mapped_hashes_are_the_same_and_leave_no_file(
@@ -14,7 +14,7 @@ def test_mapped_hashes_are_the_same_and_leave_no_file(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     hashes = np.array([-(2**31), -1, 0, 5, 2**31 - 1], np.int32)
-    kept = mapped(hashes)
+    kept = memory_mapped(hashes)
     assert kept is not None
     assert kept.tolist() == hashes.tolist()
     assert not kept.flags.writeable
@@ -23,4 +23,4 @@ def test_mapped_hashes_are_the_same_and_leave_no_file(
 
 def test_without_room_nothing_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
-    assert mapped(np.zeros(3, np.int32)) is None
+    assert memory_mapped(np.zeros(3, np.int32)) is None

@@ -11,7 +11,7 @@ from ingestd.paimon.spec.data_file import EMPTY_STATS
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.commit.manifest_writer import (
-    partition_stats,
+    partition_bounds,
     write_manifest_list,
     write_manifests,
 )
@@ -62,19 +62,19 @@ def test_a_manifest_states_what_it_holds() -> None:
 def test_bounds_of_text_partitions_are_never_cut() -> None:
     text = parse_type("STRING")
     rows = [serialize_row([text], [value]) for value in ("x" * 40, "ab", "é" * 30)]
-    stats = partition_stats([text], rows)
+    stats = partition_bounds([text], rows)
     assert deserialize_row([text], stats.min_values) == ("ab",)
     assert deserialize_row([text], stats.max_values) == ("é" * 30,)
 
 
 def test_partitions_without_any_value_have_no_bounds() -> None:
-    stats = partition_stats([INT], [serialize_row([INT], [None])] * 2)
+    stats = partition_bounds([INT], [serialize_row([INT], [None])] * 2)
     assert deserialize_row([INT], stats.min_values) == (None,)
     assert stats.null_counts == (2,)
 
 
 def test_an_unpartitioned_table_has_empty_bounds() -> None:
-    assert partition_stats([], [b"anything"]) == EMPTY_STATS
+    assert partition_bounds([], [b"anything"]) == EMPTY_STATS
 
 
 def test_entries_roll_over_to_the_next_manifest_and_keep_their_order() -> None:

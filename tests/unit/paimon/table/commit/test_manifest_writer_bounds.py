@@ -6,7 +6,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import ManifestFileMeta
-from ingestd.paimon.table.commit.manifest_writer import joined_meta, partition_stats
+from ingestd.paimon.table.commit.manifest_writer import joined_meta, partition_bounds
 
 TYPES = (DataType("INT"), DataType("STRING"))
 
@@ -20,7 +20,7 @@ def _meta(
         file_size=10,
         num_added_files=len(rows),
         num_deleted_files=0,
-        partition_stats=stats or partition_stats(TYPES, rows),
+        partition_stats=stats or partition_bounds(TYPES, rows),
         schema_id=len(rows),
         min_bucket=bucket,
         max_bucket=bucket,
@@ -63,6 +63,6 @@ def test_buckets_span_those_of_all(buckets: tuple[int, int]) -> None:
 
 
 def test_a_table_without_partitions_has_no_bounds() -> None:
-    stats = partition_stats((), [b""])
+    stats = partition_bounds((), [b""])
     meta = _meta((1, "a"), stats=stats)
     assert joined_meta((), [meta, meta], "new", 1).partition_stats == stats

@@ -11,8 +11,8 @@ from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
     PlanningTime,
     RunSize,
-    choose,
-    choose_full,
+    pick_full,
+    pick_runs,
 )
 
 TOP = 5
@@ -36,7 +36,7 @@ def level_0(*sizes: int) -> list[RunSize]:
 def chosen(
     given: Sequence[RunSize], now: PlanningTime = NOW, **changes: Any
 ) -> CompactionPick | None:
-    return choose(given, TOP, options(**changes), now)
+    return pick_runs(given, TOP, options(**changes), now)
 
 
 def test_below_the_trigger_nothing_happens() -> None:
@@ -122,7 +122,7 @@ def test_off_peak_hours_have_a_ratio_of_their_own() -> None:
 
 
 def test_a_full_compaction_takes_everything_unless_it_is_at_the_top_already() -> None:
-    assert choose_full([], TOP) is None
-    assert choose_full(runs((5, 9)), TOP) is None
-    assert choose_full(level_0(1), TOP) == CompactionPick(1, TOP, "full")
-    assert choose_full([*level_0(1), *runs((5, 9))], TOP) == CompactionPick(2, TOP, "full")
+    assert pick_full([], TOP) is None
+    assert pick_full(runs((5, 9)), TOP) is None
+    assert pick_full(level_0(1), TOP) == CompactionPick(1, TOP, "full")
+    assert pick_full([*level_0(1), *runs((5, 9))], TOP) == CompactionPick(2, TOP, "full")

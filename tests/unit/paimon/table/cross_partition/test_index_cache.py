@@ -38,7 +38,7 @@ class Reads:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.whole = self.steps = 0
-        load, step = cross_partition_keep.load_index, cross_partition_keep.index_after
+        load, step = cross_partition_keep.load_index, cross_partition_keep.advanced_index
 
         def counted_load(*arguments: Any) -> Any:
             self.whole += 1
@@ -49,7 +49,7 @@ class Reads:
             return step(*arguments)
 
         monkeypatch.setattr(cross_partition_keep, "load_index", counted_load)
-        monkeypatch.setattr(cross_partition_keep, "index_after", counted_step)
+        monkeypatch.setattr(cross_partition_keep, "advanced_index", counted_step)
 
     @property
     def both(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from ingestd.paimon.table.cross_partition.key_index import (
     UNKNOWN,
     BucketDictionary,
     KeyIndex,
-    last_of_each,
+    last_positions,
 )
 
 BIGINT = parse_type("BIGINT")
@@ -85,7 +85,7 @@ def test_keys_that_share_one_number_are_told_apart_by_the_other() -> None:
 
 def test_of_a_key_that_is_there_twice_the_last_counts() -> None:
     keys = prints([5, 6, 5])
-    assert sorted(last_of_each(keys).tolist()) == [1, 2]
+    assert sorted(last_positions(keys).tolist()) == [1, 2]
     index = KeyIndex.of(_dictionary(3), keys, _buckets(0, 1, 2))
     assert index.lookup(prints([5, 6])).tolist() == [2, 1]
     assert index.counts.tolist() == [0, 1, 1]

@@ -9,7 +9,7 @@ from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex
 from ingestd.paimon.table.cross_partition.load_key_index import (
     KeyShare,
-    index_after,
+    advanced_index,
     load_index,
     primary_key_hashes,
     prints_of,
@@ -98,7 +98,7 @@ def test_an_index_carried_over_a_snapshot_is_the_one_read_anew(table: FileStoreT
     ]  # fmt: skip
     snapshot = Batch(table).write(changes).commit().snapshot
     assert snapshot is not None
-    after = index_after(table, snapshot, WHOLE, before)
+    after = advanced_index(table, snapshot, WHOLE, before)
     renewed, _ = _load(table)
     assert _buckets(table, after) == _buckets(table, renewed)
     assert len(after) == len(renewed) == 9

@@ -6,7 +6,11 @@ import pyarrow as pa
 
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
-from ingestd.paimon.table.files.data_files import data_file_path, delete_files, file_rows
+from ingestd.paimon.table.files.data_files import (
+    data_file_path,
+    delete_uncommitted_files,
+    to_data_file_rows,
+)
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import native_table, put
@@ -25,7 +29,7 @@ def test_keys_stand_in_a_file_twice() -> None:
         }
     )
     wanted = {"_KEY_id": 7, SEQUENCE_NUMBER: 3, VALUE_KIND: 0, "id": 7, "v": "a"}
-    found = file_rows(schema, given)
+    found = to_data_file_rows(schema, given)
     assert found.column_names == list(wanted)
     assert found.to_pylist() == [wanted]
 
@@ -38,8 +42,8 @@ def test_a_file_goes_with_those_beside_it_and_the_others_stay() -> None:
     first, second = (e.file for e in live_entries(table, load_state(table).manifests))
     beside = data_file_path(table, (), 0, "beside.index")
     io.write_new(beside, b"")
-    delete_files(table, (), 0, [replace(first, extra_files=("beside.index",))])
-    delete_files(table, (), 0, [first])
+    delete_uncommitted_files(table, (), 0, [replace(first, extra_files=("beside.index",))])
+    delete_uncommitted_files(table, (), 0, [first])
     there = [io.exists(data_file_path(table, (), 0, one.file_name)) for one in (first, second)]
     assert there == [False, True]
     assert not io.exists(beside)

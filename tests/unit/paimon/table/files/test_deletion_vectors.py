@@ -12,7 +12,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_d
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.verify.table_verify import check_deletion_vectors
+from ingestd.paimon.table.verify.table_verify import verify_deletion_vectors
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 from tests.support.native_tables import native_table, put
 
@@ -74,7 +74,7 @@ def test_checking_finds_what_is_wrong_with_vectors() -> None:
 
     def found(rows: dict[str, int], **changed: object) -> list[str]:
         findings = VerifyFindings()
-        check_deletion_vectors(table, dataclasses.replace(entry, **changed), rows, findings)  # type: ignore[arg-type]  # any field
+        verify_deletion_vectors(table, dataclasses.replace(entry, **changed), rows, findings)  # type: ignore[arg-type]  # any field
         return [one.message for one in findings.found]
 
     assert found({"a": 6}) == []

@@ -28,7 +28,7 @@ def target(table: FileStoreTable, **options: str) -> ScanTarget:
 def test_without_options_the_newest_snapshot_is_read(table: FileStoreTable) -> None:
     found = target(table)
     assert found.snapshot is not None
-    assert (found.snapshot.id, found.between, found.travels) == (3, None, False)
+    assert (found.snapshot.id, found.between, found.is_time_travel) == (3, None, False)
     empty = native_table("/e", [("v", "INT")], io=MemoryFileIO())
     assert scan_target(empty) == ScanTarget()
 
@@ -36,7 +36,7 @@ def test_without_options_the_newest_snapshot_is_read(table: FileStoreTable) -> N
 def test_a_point_in_time_comes_with_its_columns(table: FileStoreTable) -> None:
     found = target(table, scan__snapshot_id="2")
     assert found.snapshot is not None
-    assert (found.snapshot.id, found.travels) == (2, True)
+    assert (found.snapshot.id, found.is_time_travel) == (2, True)
 
 
 def test_what_came_between_two_snapshots(table: FileStoreTable) -> None:

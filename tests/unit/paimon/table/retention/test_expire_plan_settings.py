@@ -10,7 +10,7 @@ def test_without_options_the_defaults_of_the_specification_hold() -> None:
     settings = expire_settings({})
     assert settings.snapshots == Retention(10, 2**31 - 1, HOUR, 50)
     assert settings.changelogs == settings.snapshots
-    assert not settings.changelog_decoupled
+    assert not settings.is_changelog_decoupled
     assert not settings.has_producer
     assert not settings.clean_empty_directories
     assert settings.consumer_ms is None
@@ -34,7 +34,7 @@ def test_what_is_set_for_snapshots_holds_for_changelogs_too() -> None:
 def test_changelogs_that_may_live_longer_are_decoupled(
     options: dict[str, str], decoupled: bool
 ) -> None:
-    assert expire_settings(options).changelog_decoupled is decoupled
+    assert expire_settings(options).is_changelog_decoupled is decoupled
 
 
 def test_consumers_of_changes_alone_hold_no_snapshots() -> None:

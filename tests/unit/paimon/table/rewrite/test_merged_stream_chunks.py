@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.table.rewrite.merged_stream import rounds
+from ingestd.paimon.table.rewrite.merged_stream import bounded_chunks
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from ingestd.paimon.table.rewrite.merged_stream import rounds
 )
 def test_parts_come_together_while_there_is_room(counts: list[int], wanted: list[int]) -> None:
     parts = [pa.table({"a": pa.array(range(n), pa.int64())}) for n in counts]
-    found = list(rounds(iter(parts), 16))
+    found = list(bounded_chunks(iter(parts), 16))
     assert [part.num_rows for part in found] == wanted
     cells = [cell for part in found for cell in part.column("a").to_pylist()]
     assert cells == [cell for n in counts for cell in range(n)]
