@@ -1,28 +1,16 @@
-"""Encode and decode the container of the file indexes of a data file, and Bloom filters.
+"""Encode and decode the container of the file indexes of a data file.
 
-A Bloom filter excludes values that a column does not contain: the number of hash functions (32
-bits), then the bits, least significant first. Numbers are big-endian. The other indexes are
-implemented in `file_index_bitmap`, `file_index_bsi` and `file_index_range`.
+The kinds of indexes are in `file_index_kinds`. Numbers are big-endian.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
 
-import math
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.hash64 import Hashes
-
-BLOOM_FILTER = "bloom-filter"
-BITMAP = "bitmap"
-BSI = "bsi"
-RANGE_BITMAP = "range-bitmap"
 
 FileIndexes: TypeAlias = Mapping[str, Mapping[str, bytes | None]]
 """Column name -> index type -> the bytes of the index; None if it is empty."""
@@ -133,48 +121,3 @@ def _text(text: str) -> bytes:
 def _decode_text(raw: bytes) -> str:
     halves = raw.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
     return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-
-
-_DEFAULT_ITEMS = 1_000_000
-DEFAULT_FPP = 0.1
-
-_MAX_FUNCTIONS = 1024
-
-
-def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
-    """Return a Bloom filter of these hashes.
-
-    Its size is chosen for `items` values and the false-positive rate `fpp`, between 0 and 1.
-    """
-    wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
-    size = wanted + 8 - wanted % 8
-    functions = max(1, math.floor(size / items * math.log(2) + 0.5))
-    bits = np.zeros(size, bool)
-    for i in range(1, functions + 1):
-        bits[_bit_positions(hashes, i, size)] = True
-    return _COUNT.pack(functions) + np.packbits(bits, bitorder="little").tobytes()
-
-
-def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
-    """Return a mask of the hashes that a Bloom filter may contain; shape (hashes,).
-
-    Raises FormatError, naming `source`, if it is damaged.
-    """
-    if len(data) <= _COUNT.size:
-        raise FormatError(f"bloom filter of {source} is damaged: it has {len(data)} bytes")
-    (functions,) = _COUNT.unpack_from(data)
-    if not 0 < functions <= _MAX_FUNCTIONS:
-        raise FormatError(f"bloom filter of {source} is damaged: {functions} hash functions")
-    bits = np.frombuffer(data, np.uint8, offset=_COUNT.size)
-    possible = np.ones(len(hashes), bool)
-    for i in range(1, functions + 1):
-        positions = _bit_positions(hashes, i, 8 * len(bits))
-        possible &= (bits[positions >> 3] >> (positions & 7).astype(np.uint8)) & 1 == 1
-    return possible
-
-
-def _bit_positions(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
-    """Return the bit positions (below `size`) of hashes by the i-th hash function, as in Java."""
-    low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
-    combined = (low + np.uint32(i) * high).view(np.int32)
-    return np.where(combined < 0, ~combined, combined).astype(np.int64) % size

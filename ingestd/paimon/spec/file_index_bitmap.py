@@ -11,10 +11,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.arrow import Column, column_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 from ingestd.paimon.spec.file_index_cells import (
     INT,
@@ -23,6 +26,7 @@ from ingestd.paimon.spec.file_index_cells import (
     IndexDamage,
     decode_value,
     encode_value,
+    has_nanos,
     null_rows,
     ranked_column,
     sort_key,
@@ -173,6 +177,25 @@ class BitmapIndex:
             for _, at in self.blocks:
                 yield from (value for value, _ in self._entries(at))
 
+    def matches(self, column: Column) -> bool:
+        """Return whether each row of a column has the value that the index has for it.
+
+        True for timestamps of more than 6 digits, which the index stores in microseconds. Raises
+        FormatError if the index is damaged.
+        """
+        if has_nanos(self.type):
+            return True
+        cells: Any = column
+        marked = np.zeros(len(cells), np.int64)
+        for value in (None, *self.values()):
+            positions = self.positions(value)
+            if len(positions) and int(positions[-1]) >= len(cells):
+                return False
+            marked[positions] += 1
+            if not _is_constant(cells.take(pa.array(positions)), value, self.type):
+                return False
+        return bool(np.all(marked == 1))
+
     @property
     def _is_old(self) -> bool:
         return self.data[0] == 1
@@ -196,6 +219,16 @@ class BitmapIndex:
             offset, _ = _PLACE.unpack_from(self.data, at)
             at += _PLACE.size
             yield value, offset
+
+
+def _is_constant(cells: Any, value: Cell | None, t: DataType) -> bool:  # noqa: ANN401  (a column)
+    """Return whether all cells have this value (None: null)."""
+    if value is None:
+        return bool(cells.null_count == len(cells))
+    if value != value:
+        return pc.all(pc.is_nan(cells)).as_py() is not False
+    equal: Any = pc.equal(cells, column_of([value], t)[0])
+    return cells.null_count == 0 and pc.all(equal).as_py() is not False
 
 
 def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:

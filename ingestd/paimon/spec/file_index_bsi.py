@@ -120,6 +120,12 @@ class BsiIndex:
         base, slices = self.negative if number < 0 else self.positive
         return slices.contains(abs(number) - base)
 
+    def matches(self, column: Column) -> bool:
+        """Return whether the index has the numbers of a column, row by row."""
+        encoded = encode_bsi_index(column, self.type)
+        of_column = None if encoded is None else decode_bsi_index(encoded, self.type, "the rows")
+        return of_column is not None and of_column.content == self.content
+
     def _extremes(self) -> Sequence[tuple[int, int]]:
         sides = ((1, self.positive), (-1, self.negative))
         return [

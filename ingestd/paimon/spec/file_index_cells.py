@@ -37,6 +37,28 @@ Cell = Any
 """A value of a column, not null: a decimal, or as it is stored."""
 
 
+class DecodedIndex(Protocol):
+    """An index of a column of a file. Its methods raise FormatError if it is damaged."""
+
+    @property
+    def may_hold_null(self) -> bool:
+        """Whether a row may have null."""
+        ...
+
+    @property
+    def may_hold_value(self) -> bool:
+        """Whether a row may have a value that is not null."""
+        ...
+
+    def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
+        """Return whether `column operator value` may be true for a row and one of `values`."""
+        ...
+
+    def matches(self, column: Column) -> bool:
+        """Return whether this can be the index of a column with these values."""
+        ...
+
+
 class ValueIndex(Protocol):
     """An index of a column of a file from which its values follow."""
 
@@ -53,6 +75,38 @@ class ValueIndex(Protocol):
     def contains(self, value: Cell) -> bool:
         """Return whether a row has a value. Raises FormatError if the index is damaged."""
         ...
+
+    def matches(self, column: Column) -> bool:
+        """Return whether the index has the values of a column, row by row.
+
+        Raises FormatError if the index is damaged.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExactIndex:
+    """A `DecodedIndex` that answers by the values that follow from an index."""
+
+    index: ValueIndex
+
+    @property
+    def may_hold_null(self) -> bool:
+        """Whether a row has null."""
+        return self.index.has_null
+
+    @property
+    def may_hold_value(self) -> bool:
+        """Whether a row has a value that is not null."""
+        return self.index.bounds is not None
+
+    def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
+        """Return whether `column operator value` is true for a row and one of `values`."""
+        return any(may_hold(self.index, operator, value) for value in values)
+
+    def matches(self, column: Column) -> bool:
+        """Return whether the index has the values of a column, row by row."""
+        return self.index.matches(column)
 
 
 def may_hold(index: ValueIndex, operator: str, value: Cell) -> bool:

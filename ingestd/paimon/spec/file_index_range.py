@@ -168,6 +168,15 @@ class RangeBitmapIndex:
             chunk = bisect_right([sort_key(first) for first, _ in self._chunks], wanted) - 1
             return chunk >= 0 and any(sort_key(v) == wanted for v in self._values(chunk))
 
+    def matches(self, column: Column) -> bool:
+        """Return whether the index has the values of a column, row by row.
+
+        Raises FormatError if the index is damaged.
+        """
+        encoded = encode_range_bitmap(column, self.type, len(self.data))
+        of_column = decode_range_bitmap(encoded, self.type, "the rows")
+        return of_column is not None and of_column.content == self.content
+
     @property
     def _present_at(self) -> int:
         return self.ranks + INT.size + int(INT.unpack_from(self.data, self.ranks)[0])

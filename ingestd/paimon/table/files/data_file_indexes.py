@@ -6,37 +6,22 @@ An index is embedded in the manifest entry or stored in a file next to the data 
 types and layouts that are not known, and those of single keys of a MAP, exclude no file.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.data_types import DataField, DataType
-from ingestd.paimon.spec.file_index import (
-    BITMAP,
-    BLOOM_FILTER,
-    BSI,
-    RANGE_BITMAP,
-    FileIndexes,
-    decode_file_index,
-    encode_bloom_filter,
-    encode_file_index,
-    may_contain,
-)
-from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index, encode_bitmap_index
-from ingestd.paimon.spec.file_index_bsi import decode_bsi_index, encode_bsi_index
-from ingestd.paimon.spec.file_index_cells import ValueIndex, has_nanos, may_hold
-from ingestd.paimon.spec.file_index_options import ColumnIndex, column_indexes, manifest_threshold
-from ingestd.paimon.spec.file_index_range import decode_range_bitmap, encode_range_bitmap
-from ingestd.paimon.spec.hash64 import hash_values, is_hashable
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.file_index import FileIndexes, decode_file_index, encode_file_index
+from ingestd.paimon.spec.file_index_cells import DecodedIndex, has_nanos
+from ingestd.paimon.spec.file_index_kinds import INDEX_KINDS, ColumnIndex
+from ingestd.paimon.spec.file_index_options import column_indexes, manifest_threshold
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
 from ingestd.paimon.spec.predicate_stats import CONTRARY, may_match
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -96,15 +81,6 @@ def indexes_may_match(
     return may_match(predicate, test)
 
 
-_Decode: TypeAlias = Callable[[bytes, DataType, str], ValueIndex | None]
-DECODERS: Mapping[str, _Decode] = {
-    BITMAP: decode_bitmap_index,
-    BSI: decode_bsi_index,
-    RANGE_BITMAP: decode_range_bitmap,
-}
-"""Functions that decode an index from which the values of a column follow, by index type."""
-
-
 @dataclass(frozen=True)
 class _ColumnIndexes:
     """The indexes of one column of one file; `kinds` has their bytes by index type."""
@@ -116,8 +92,8 @@ class _ColumnIndexes:
     def may_match(self, leaf: Leaf, negated: bool) -> bool:
         if isinstance(leaf, IsNull):
             if negated:
-                return all(index.bounds is not None for index in self._indexes)
-            return all(index.has_null for index in self._indexes)
+                return all(index.may_hold_value for index in self._indexes)
+            return all(index.may_hold_null for index in self._indexes)
         if isinstance(leaf, Comparison):
             operator = CONTRARY[leaf.operator] if negated else leaf.operator
             return self._may_hold(operator, (leaf.value,))
@@ -129,33 +105,17 @@ class _ColumnIndexes:
         if operator != "=" and has_nanos(self.field.type):
             return True
         candidates = [equal_value for value in values for equal_value in _equal_values(value)]
-        for index in self._indexes:
-            if not any(may_hold(index, operator, value) for value in candidates):
-                return False
-        bloom = self.kinds.get(BLOOM_FILTER)
-        if operator != "=" or bloom is None or not is_hashable(self.field.type):
-            return True
-        fitting = [value for value in candidates if self._fits(value)]
-        hashes = hash_values(column_of(fitting, self.field.type), self.field.type)
-        return bool(np.any(may_contain(bloom, hashes, self.file_name)))
+        return all(index.may_hold(operator, candidates) for index in self._indexes)
 
     @cached_property
-    def _indexes(self) -> list[ValueIndex]:
+    def _indexes(self) -> list[DecodedIndex]:
         source = f"column {self.field.name} of {self.file_name}"
         decoded = (
-            DECODERS[kind](data, self.field.type, source)
+            INDEX_KINDS[kind].decode(data, self.field.type, source)
             for kind, data in self.kinds.items()
-            if data is not None and kind in DECODERS
+            if data is not None and kind in INDEX_KINDS
         )
         return [index for index in decoded if index is not None]
-
-    def _fits(self, value: Value) -> bool:
-        """Return whether a value is in the range of the column's type in the file."""
-        bits = _BITS.get(self.field.type.root)
-        return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)
-
-
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _equal_values(value: Value) -> tuple[Value, ...]:
@@ -204,11 +164,4 @@ def _encode(schema: TableSchema, index: ColumnIndex, rows: pa.Table) -> bytes | 
     t = schema.field(index.column).type
     if index.key is not None and t.value is not None:
         column, t = pc.map_lookup(column, pa.scalar(index.key), "first"), t.value
-    if index.kind == BLOOM_FILTER:
-        hashes = np.unique(hash_values(column, t))
-        return encode_bloom_filter(hashes, index.items or max(len(hashes), 1), index.fpp)
-    if index.kind == BSI:
-        return encode_bsi_index(column, t)
-    if index.kind == RANGE_BITMAP:
-        return encode_range_bitmap(column, t, index.block_size)
-    return encode_bitmap_index(column, t, index.block_size, index.version)
+    return INDEX_KINDS[index.kind].encode(column, t, index)

@@ -28,15 +28,7 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
-from ingestd.paimon.spec.file_index import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, may_contain
-from ingestd.paimon.spec.file_index_bitmap import decode_bitmap_index
-from ingestd.paimon.spec.file_index_bsi import BsiIndex, decode_bsi_index, encode_bsi_index
-from ingestd.paimon.spec.file_index_range import (
-    RangeBitmapIndex,
-    decode_range_bitmap,
-    encode_range_bitmap,
-)
-from ingestd.paimon.spec.hash64 import hash_values, is_hashable
+from ingestd.paimon.spec.file_index_kinds import INDEX_KINDS
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.row_selection import retractions
@@ -209,64 +201,13 @@ def check_file_index(
                 if column.partition("[")[0] not in fields:
                     findings.error(_CODE, name, f"has an index of column {column}, which is none")
                 continue
-            bloom, bitmap = kinds.get(BLOOM_FILTER), kinds.get(BITMAP)
-            if bloom is not None and _denies(bloom, rows, fields[column], name):
-                findings.error(_CODE, name, f"the bloom filter of {column} denies values")
-            if bitmap is not None and _differs(bitmap, rows, fields[column], name):
-                findings.error(_CODE, name, f"the bitmap index of {column} is not of its rows")
-            for kind in (BSI, RANGE_BITMAP):
-                data = kinds.get(kind)
-                if data is not None and _has_other_content(kind, data, rows, fields[column], name):
-                    findings.error(_CODE, name, f"the {kind} index of {column} is not of its rows")
-
-
-def _denies(bloom: bytes, rows: pa.Table, field: DataField, source: str) -> bool:
-    if not is_hashable(field.type):
-        return False
-    hashes = hash_values(rows.column(field.name), field.type)
-    return not bool(may_contain(bloom, hashes, source).all())
-
-
-def _has_other_content(
-    kind: str, data: bytes, rows: pa.Table, field: DataField, source: str
-) -> bool:
-    """Return whether a bsi or range-bitmap index contains other values than those of the rows."""
-    t, column = field.type, rows.column(field.name)
-    stored: BsiIndex | RangeBitmapIndex | None
-    of_rows: BsiIndex | RangeBitmapIndex | None = None
-    if kind == BSI:
-        stored = decode_bsi_index(data, t, source)
-        if stored is not None and (encoded := encode_bsi_index(column, t)) is not None:
-            of_rows = decode_bsi_index(encoded, t, source)
-    else:
-        stored = decode_range_bitmap(data, t, source)
-        if stored is not None:
-            of_rows = decode_range_bitmap(encode_range_bitmap(column, t, len(data)), t, source)
-    return stored is not None and (of_rows is None or stored.content != of_rows.content)
-
-
-def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool:
-    index = decode_bitmap_index(data, field.type, source)
-    if index is None or (field.type.precision or 0) > 6:
-        return False
-    column: Any = rows.column(field.name)
-    seen = np.zeros(rows.num_rows, np.int64)
-    for value in (None, *index.values()):
-        positions = index.positions(value)
-        if len(positions) and int(positions[-1]) >= rows.num_rows:
-            return True
-        seen[positions] += 1
-        cells = column.take(pa.array(positions))
-        if value is None:
-            fits = cells.null_count == len(cells)
-        elif value != value:
-            fits = pc.all(pc.is_nan(cells)).as_py() is not False
-        else:
-            equal: Any = pc.equal(cells, column_of([value], field.type)[0])
-            fits = cells.null_count == 0 and pc.all(equal).as_py() is not False
-        if not fits:
-            return True
-    return bool(np.any(seen != 1))
+            t, values = fields[column].type, rows.column(column)
+            for kind, data in kinds.items():
+                if kind in INDEX_KINDS and data is not None:
+                    index = INDEX_KINDS[kind].decode(data, t, name)
+                    if index is not None and not index.matches(values):
+                        message = f"the {kind} index of {column} does not match its rows"
+                        findings.error(_CODE, name, message)
 
 
 def check_levels(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.file_index import encode_bloom_filter, may_contain
+from ingestd.paimon.spec.file_index_bloom import encode_bloom_filter, may_contain
 from tests.support.format_vectors import vectors
 
 WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40, unique=True)

@@ -4,11 +4,8 @@ import pytest
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.file_index_options import (
-    ColumnIndex,
-    column_indexes,
-    manifest_threshold,
-)
+from ingestd.paimon.spec.file_index_kinds import ColumnIndex
+from ingestd.paimon.spec.file_index_options import column_indexes, manifest_threshold
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
 

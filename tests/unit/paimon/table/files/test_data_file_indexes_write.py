@@ -129,9 +129,9 @@ def test_checking_finds_indexes_that_deny_values() -> None:
         return [one.message for one in findings.found]
 
     assert found(rows) == []
-    assert found(others) == ["the bitmap index of s is not of its rows"]
+    assert found(others) == ["the bitmap index of s does not match its rows"]
     strange = rows.set_column(0, "k", pa.array([n * 2 + 1 for n in range(50)], pa.int32()))
-    assert found(strange) == ["the bloom filter of k denies values"]
+    assert found(strange) == ["the bloom-filter index of k does not match its rows"]
     unknown = encode_file_index({"q": {}, "m[key]": {}})
     assert found(rows, embedded_index=unknown)[0] == "has an index of column q, which is none"
     assert "cannot be read" in found(rows, embedded_index=b"x")[0]
