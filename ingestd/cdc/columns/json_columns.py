@@ -217,24 +217,17 @@ def _build_singles(arrow_type: pa.DataType) -> Build:
     return checked
 
 
-def _is_base64(scale: int, kinds: JsonKinds) -> bool:
-    """Return whether the strings of a decimal column are base64 unscaled integers.
-
-    Strings that could be a number or base64 (only digits, length a multiple of four) are numbers,
-    unless another value of the column is clearly base64, or no value is clearly a number and the
-    scale requires a decimal point.
-    """
-    return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
-
-
 def _decimal_of_type(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader of a DECIMAL column; unscaled integers have the scale of the type."""
-    return _decimal(column.data_type, column.data_type.scale or 0, kinds)
+    """Return the reader of a DECIMAL column without a schema.
+
+    Its strings are quoted numbers, or base64 of unscaled integers with the scale of the type.
+    """
+    scale = column.data_type.scale or 0
+    return _decimal(column.data_type, scale, kinds, base64="base64" in kinds)
 
 
-def _decimal(data_type: DataType, scale: int, kinds: JsonKinds) -> ColumnReader:
+def _decimal(data_type: DataType, scale: int, kinds: JsonKinds, *, base64: bool) -> ColumnReader:
     arrow_type = to_arrow_type(data_type)
-    base64 = _is_base64(scale, kinds)
     if base64 and kinds <= TEXT_KINDS:
         build = from_present(lambda values: from_unscaled(values, scale, arrow_type))
         encoding = unscaled_encoding(scale, arrow_type)
@@ -252,11 +245,11 @@ def _unscaled(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """
     scale = column.scale
     if column.data_type.root == "DECIMAL":
-        return _decimal(column.data_type, scale, kinds)
-    if kinds <= TEXT_KINDS and _is_base64(scale, kinds):
+        return _decimal(column.data_type, scale, kinds, base64=True)
+    if kinds <= TEXT_KINDS:
         build = from_present(lambda values: pa.array(unscaled_text(values, scale), pa.string()))
         return ColumnReader(bytes, build, unavailable.find_bytes)
-    return _number_text_reader(scale, base64=_is_base64(scale, kinds))
+    return _number_text_reader(scale, base64=True)
 
 
 def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:

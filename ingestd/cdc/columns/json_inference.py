@@ -24,11 +24,11 @@ JsonKinds = frozenset[str]
 DOUBLE = DataType("DOUBLE")
 BIG_DECIMAL = DataType("DECIMAL", precision=38, scale=0)
 
-TEXT_KINDS: JsonKinds = frozenset({"special", "numeral", "digits", "text"})
+TEXT_KINDS: JsonKinds = frozenset({"special", "numeral", "digits", "base64", "text"})
 """Kinds of strings.
 
 `special` is NaN or an infinity, `numeral` is a quoted number, `digits` is a quoted number that
-could also be base64, and `text` is any other string.
+could also be base64, `base64` may be an unscaled integer in base64, and `text` is any other string.
 """
 INTEGER_KINDS: JsonKinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
 NUMBER_KINDS: JsonKinds = INTEGER_KINDS | {"big", "huge", "float"}
@@ -49,6 +49,10 @@ _INTEGER_TYPES: Mapping[str, DataType] = {
 _WIDTH = {kind: width for width, kind in enumerate(_INTEGER_TYPES)}
 _TYPE_WIDTH = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 4}
 _NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_BASE64 = re.compile(
+    rb"(?!(?i:null|none)$)(?=.{4,24}$)([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2,3}={1,2})?"
+)
+"""At most the 16 bytes of a DECIMAL, and no word that stands for null."""
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _MINORITY = 20
@@ -85,7 +89,8 @@ def _text_kind(text: bytes) -> str:
     if text in (b"NaN", b"Infinity", b"-Infinity"):
         return "special"
     if not _NUMERAL.fullmatch(text):
-        return "text"
+        plain = text.replace(rb"\/", b"/")
+        return "base64" if len(plain) % 4 == 0 and _BASE64.fullmatch(plain) else "text"
     ambiguous = len(text) % 4 == 0 and b"." not in text and b"-" not in text
     return "digits" if ambiguous else "numeral"
 
@@ -103,6 +108,20 @@ def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
     """Return the kinds of array elements or object values, without their prefix `prefix`."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
+
+
+def reader_kinds(counts: Mapping[str, int]) -> JsonKinds:
+    """Return the kinds in `counts` from which the reader of a column is chosen.
+
+    A column has either numbers or base64: the kinds of the less frequent of the two are left out.
+    """
+    kinds = set(counts)
+    for kind in [kind for kind in counts if kind.endswith("base64")]:
+        prefix = kind.removesuffix("base64")
+        numbers = {prefix + "numeral", prefix + "digits"}
+        most = sum(counts.get(number, 0) for number in numbers) < counts[kind]
+        kinds -= numbers if most else {kind}
+    return frozenset(kinds)
 
 
 def resolve_type(
@@ -191,11 +210,12 @@ def default_kinds(column: WireColumn) -> JsonKinds:
 
 
 _TEXT: JsonKinds = frozenset({"text"})
+_NUMERALS: JsonKinds = frozenset({"numeral"})
 _MEANING_KINDS: Mapping[Meaning, JsonKinds] = {
-    Meaning.UNSCALED: _TEXT,
+    Meaning.UNSCALED: frozenset({"base64"}),
     Meaning.VARIABLE_DECIMAL: frozenset({"object"}),
     Meaning.BITS: _TEXT,
-    Meaning.SOURCE_TEXT: frozenset({"numeral"}),
+    Meaning.SOURCE_TEXT: _NUMERALS,
     Meaning.LATIN1: _TEXT,
     Meaning.UTF8: _TEXT,
     Meaning.BIT_NUMBER: _TEXT,
@@ -205,7 +225,8 @@ _MEANING_KINDS: Mapping[Meaning, JsonKinds] = {
     Meaning.JSON: frozenset({"object"}),
 }
 _ROOT_KINDS: Mapping[str, JsonKinds] = {
-    **dict.fromkeys(CHARACTER_ROOTS | BINARY_ROOTS | {"DECIMAL"}, _TEXT),
+    **dict.fromkeys(CHARACTER_ROOTS | BINARY_ROOTS, _TEXT),
+    "DECIMAL": _NUMERALS,
     "BOOLEAN": frozenset({"bool"}),
     "FLOAT": frozenset({"float", "i32"}),
     "DOUBLE": frozenset({"float", "i32"}),

@@ -23,7 +23,13 @@ import numpy as np
 from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
-from ingestd.cdc.columns.json_inference import JsonKinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.columns.json_inference import (
+    JsonKinds,
+    default_kinds,
+    kinds_of,
+    reader_kinds,
+    resolve_type,
+)
 from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn, key_column
 from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
@@ -477,7 +483,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
     kinds: dict[str, JsonKinds] = {}
     for name, column in columns.items():
         check_column_name(name)
-        kinds[name] = frozenset(counts.get(name, ()))
+        kinds[name] = reader_kinds(counts.get(name, {}))
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
     return make_plan(

@@ -63,7 +63,7 @@ DECLARED = [
     ("DECIMAL(10, 2)", '"123.45"', Decimal("123.45")),
     ("DECIMAL(10, 2)", '"-5"', Decimal("-5.00")),
     ("DECIMAL(10, 2)", "7", Decimal("7.00")),
-    ("DECIMAL(10, 2)", '"1234"', Decimal("-26588.24")),
+    ("DECIMAL(10, 2)", '"1234"', Decimal("1234.00")),
     ("DECIMAL(10, 0)", '"1234"', Decimal("1234")),
     ("DECIMAL(38, 10)", "0.1234567891", Decimal("0.1234567891")),
     ("DATE", "-719162", date(1, 1, 1)),
@@ -237,6 +237,48 @@ def test_base64_of_decimals_is_remembered_when_a_value_could_be_both() -> None:
     data_format.decode(chunk([raw_event('{"v": "SZYC0g=="}')]), {}, declared)
     decoded = data_format.decode(chunk([raw_event('{"v": "1234"}')]), {}, declared)
     assert column(decoded)[1] == [Decimal(-2658824)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "rejected"),
+    [
+        (['"19.99"', '"1234"', '""'], [Decimal("19.99"), Decimal("1234.00")], [2]),
+        (['"1234"', '"5000"', '"abcd"'], [Decimal("1234.00"), Decimal("5000.00")], [2]),
+        (['"1234"', '"n/a"'], [Decimal("1234.00")], [1]),
+        (['"7"', '"NULL"', '"none"', "8"], [Decimal("7.00"), Decimal("8.00")], [1, 2]),
+        (['"null"', "null"], [None], [0]),
+        (
+            ['"MDk="', '"1234"', '"AQ\\/w"', '"AQ=="', '"."'],
+            ["123.45", "-26588.24", "696.16", ".01"],
+            [4],
+        ),
+    ],
+)
+def test_strings_of_a_decimal_are_numbers_unless_most_are_base64(
+    texts: list[str], values: list[Any], rejected: list[int]
+) -> None:
+    decoded = decode(texts, declared="DECIMAL(10, 2)")
+    assert [bad.offset for bad in decoded.rejected] == rejected
+    assert column(decoded)[1] == [None if v is None else Decimal(v) for v in values]
+
+
+def test_a_decimal_without_values_so_far_does_not_read_numbers_as_base64() -> None:
+    declared = {TABLE: {"v": DataType("DECIMAL", precision=10, scale=2)}}
+    data_format = load_data_format("debezium-json")
+    data_format.decode(chunk([raw_event('{"v": null}')]), {}, declared)
+    decoded = data_format.decode(chunk([raw_event('{"v": "1234"}')]), {}, declared)
+    assert column(decoded)[1] == [Decimal("1234.00")]
+
+
+def test_one_number_among_base64_is_rejected_alone() -> None:
+    declared = {TABLE: {"v": DataType("DECIMAL", precision=10, scale=2)}}
+    data_format = load_data_format("debezium-json")
+    data_format.decode(chunk([raw_event('{"v": "MDk="}')] * 3), {}, declared)
+    mixed = chunk([raw_event('{"v": "19.99"}'), raw_event('{"v": "MDk="}')])
+    for _ in range(2):
+        decoded = data_format.decode(mixed, {}, declared)
+        assert [bad.offset for bad in decoded.rejected] == [0]
+        assert column(decoded)[1] == [Decimal("123.45")]
 
 
 def test_columns_are_plain_arrays_of_their_arrow_type() -> None:
