@@ -148,6 +148,29 @@ def test_a_table_that_was_restored_from_a_copy_gets_again_what_it_lacks(truth: T
     assert verify(truth.table("orders")) == []
 
 
+def test_a_dead_letter_table_that_was_rolled_back_gets_again_what_the_others_rejected(
+    tmp_path: Path,
+) -> None:
+    keyed = {"orders": TableSettings(("id",), (), {"bucket": "1"}, {})}
+    truth = Truth(tmp_path, tables=keyed)
+    for topic in (ORDERS, USERS):
+        truth.kafka.topics[topic] = Topic(f"id of {topic}")
+        truth.kafka.produce(topic, 0, 1)
+    truth.live()
+    log = truth.kafka.topics[ORDERS].logs[0]
+    log.records += [(2, 0), (None, 0), (3, 0), ("no number", 0)]  # type: ignore[list-item]
+    truth.kafka.produce(USERS, 2, 3)
+    truth.live()
+    dead_letters = truth.dead_letters()
+    assert len(dead_letters) == 2
+    roll_back(truth, "ingestd_dead_letters")
+    assert truth.dead_letters() == []
+    goes_on(truth, 4)
+    truth.live()
+    assert truth.dead_letters() == dead_letters
+    assert everything_once(truth, 14)
+
+
 def test_what_a_copy_lacks_of_its_own_is_named_by_verify(truth: Truth) -> None:
     lost = next(truth.folder("orders").glob("bucket-*/data-*"))
     lost.unlink()

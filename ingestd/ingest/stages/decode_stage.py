@@ -43,6 +43,7 @@ from ingestd.kafka.isolated_fetch import fetch_readable
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.registry_http import take_figures
+from ingestd.paimon.spec.row_selection import Mask
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
 Pairs = Iterator[tuple[int, Blob]]
@@ -206,8 +207,17 @@ class _DecodeTask:
             return
         if target.key_conflict is not None:
             raise SchemaConflictError(target.key_conflict)
-        settings, routing = self._context.sources[source], self._context.routing
-        case_sensitive = routing.case_sensitive
+        judged = self._judged_again(target, chunk, batch)
+        if judged.any():
+            yield from self._judge_again(target, chunk, batch.filter(judged))
+            batch = batch.filter(~judged)
+        yield from self._shape_for(target, chunk, batch)
+
+    def _shape_for(
+        self, target: Target, chunk: RecordChunk, batch: ChangeBatch
+    ) -> Iterator[ShapedRows]:
+        settings = self._context.sources[target.source_table.source]
+        case_sensitive = self._context.routing.case_sensitive
         try:
             shaped = shape_rows(target, chunk, batch, settings, case_sensitive=case_sensitive)
         except IMPOSSIBLE as error:
@@ -216,6 +226,36 @@ class _DecodeTask:
             yield from self._shape_apart(target, chunk, batch, error)
         else:
             yield shaped
+
+    def _judged_again(self, target: Target, chunk: RecordChunk, batch: ChangeBatch) -> Mask:
+        """Return a mask of the rows that the target covers and the dead-letter table does not.
+
+        There are such rows if the dead-letter table was rolled back or restored.
+        """
+        if target.context is None:
+            return np.zeros(len(batch.offset), np.bool_)
+        where = (target.source_table.source, chunk.topic, chunk.partition)
+        letters = self._context.tables[self._context.dead_letters].covered_until(*where)
+        judged: Mask = (batch.offset >= letters) & (
+            batch.offset < target.context.covered_until(*where)
+        )
+        return judged
+
+    def _judge_again(
+        self, target: Target, chunk: RecordChunk, batch: ChangeBatch
+    ) -> Iterator[ShapedRows]:
+        """Yield the rejected records among rows that the target covers, and none of the rows."""
+        if target.context is None:
+            return
+        uncovered = replace(target, context=replace(target.context, covered={}))
+        for shaped in self._shape_for(uncovered, chunk, batch):
+            yield ShapedRows(
+                shaped.table,
+                shaped.source_table,
+                {"covered": len(batch.offset)},
+                shaped.rejected,
+                needs_before_images=shaped.needs_before_images,
+            )
 
     def _shape_apart(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError
