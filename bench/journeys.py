@@ -10,7 +10,7 @@ modules   modules of which a function is called, without the packages of `VOCABU
           values and byte layouts, which a reader looks up and does not read through.
 all       the same with these packages.
 stack     the largest number of the package's frames on one stack until the first call of
-          `_DecodeTask._shape`, which routes a change batch; to the end where nothing is routed.
+          `_DecodeTask.shape`, which routes a change batch; to the end where nothing is routed.
 returns   a reader reads each function once, in the order in which the run first calls them. A
           return is a change to a module that the reader had begun and left. Without `VOCABULARY`.
 back up   pairs of caller and callee where the callee's module is on the stack below the caller's;

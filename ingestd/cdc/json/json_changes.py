@@ -56,14 +56,6 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 
 @dataclass(frozen=True, slots=True)
-class _Uniform:
-    """The messages of a chunk, and the group to which all of them presumably belong."""
-
-    group: GroupKey
-    messages: Messages
-
-
-@dataclass(frozen=True, slots=True)
 class _Read:
     """The records of a group that were read natively: their indices, and their batch."""
 
@@ -102,34 +94,35 @@ class JsonChanges:
         `known` are the columns of existing target tables, and `declared` the columns whose types
         are configured. Raises UnsupportedError if JSON values cannot be read as a column's type.
         """
-        uniform = self._uniform(chunk)
-        if uniform is None:
+        group = self._presumed_group(chunk)
+        if group is None:
             return self._decode_mixed(chunk, known, declared)
-        group, messages = uniform.group, uniform.messages
-        if group.normalizer.is_normalized:
-            memory = self._memory(group)
-            types = known.get(group.normalizer.source, _NO_TYPES)
-            fixed = declared.get(group.normalizer.source, _NO_TYPES)
-            batch = decode_if_uniform(memory, messages, types, fixed)
+        memory = self._memory(group, known)
+        messages = self._messages(chunk, group)
+        if messages is None:
+            return self._decode_mixed(chunk, known, declared)
+        normalizer = group.normalizer
+        known_types = known.get(normalizer.source, _NO_TYPES)
+        declared_types = declared.get(normalizer.source, _NO_TYPES)
+        if normalizer.is_normalized:
+            batch = decode_if_uniform(memory, messages, known_types, declared_types)
         else:
-            batch = self._read_natively(group, messages, known, declared)
+            batch = self._read_natively(normalizer, memory, messages, known_types, declared_types)
         if batch is None:
             return self._decode_mixed(chunk, known, declared)
         self._latest[chunk.topic] = group
         control = len(chunk.values) - len(messages.values)
-        comments = comment_events(chunk, batch, group.normalizer.envelope.comments)
+        comments = comment_events(chunk, batch, normalizer.envelope.comments)
         return Decoded([batch], [], [], control, comments)
 
-    def _uniform(self, chunk: RecordChunk) -> _Uniform | None:
-        """Return the messages of a chunk with their presumed group, or None if it is not uniform.
+    def _presumed_group(self, chunk: RecordChunk) -> GroupKey | None:
+        """Return the group to which all messages of a chunk presumably belong, or None.
 
-        The group is the latest group of the topic. If there is none, or if messages must be decoded
-        in order, it is the group of the first message.
+        It is the latest group of the topic. If there is none, or if messages must be decoded in
+        order, it is the group of the first message.
         """
         latest = None if self._in_order else self._latest.get(chunk.topic)
-        group = latest or self._first_group(chunk)
-        messages = None if group is None else self._messages(chunk, group)
-        return None if group is None or messages is None else _Uniform(group, messages)
+        return latest or self._first_group(chunk)
 
     def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
         """Return the group of the first record with a value.
@@ -170,10 +163,14 @@ class JsonChanges:
         keys = cast("Sequence[bytes]", chunk.keys)
         return Messages(values, keys, chunk.offsets, envelope, group.key_envelope)
 
-    def _memory(self, group: GroupKey, known: Types = _NO_TYPES) -> TableMemory:
+    def _memory(self, group: GroupKey, known: KnownColumns) -> TableMemory:
+        """Return the memory of a group, a new one for a new group.
+
+        If messages have no key columns, the key is that of the target table.
+        """
         normalizer, envelope, names = group
         if not names and not normalizer.is_normalized:
-            names = _key_of(known)
+            names = _key_of(known.get(normalizer.source, _NO_TYPES))
         key = GroupKey(normalizer, envelope, names)
         memory = self._memories.get(key)
         if memory is None:
@@ -192,23 +189,25 @@ class JsonChanges:
         return memory
 
     def _read_natively(
-        self, group: GroupKey, messages: Messages, known: KnownColumns, declared: KnownColumns
+        self,
+        normalizer: TableNormalizer,
+        memory: TableMemory,
+        messages: Messages,
+        known_types: Types,
+        declared_types: Types,
     ) -> ChangeBatch | None:
         """Read messages with the current plan of their group; None if a message does not match.
 
         Also returns None if the group has no current plan, if the plan has too many columns for
         these messages, or if no column of the batch is visible.
         """
-        types = known.get(group.normalizer.source, _NO_TYPES)
-        memory = self._memory(group, types)
         plan = memory.plan
-        fixed = declared.get(group.normalizer.source, _NO_TYPES)
-        if plan is None or not memory.is_current(types, fixed):
+        if plan is None or not memory.is_current(known_types, declared_types):
             return None
         if not memory.takes(messages.values):
             return None
-        batch = read_natively(self._readers.reader(group.normalizer, plan), plan, messages)
-        visible = None if batch is None else strip_hidden(batch, group.normalizer)
+        batch = read_natively(self._readers.reader(normalizer, plan), plan, messages)
+        visible = None if batch is None else strip_hidden(batch, normalizer)
         return visible if visible is not None and visible.types else None
 
     def _decode_mixed(
@@ -259,7 +258,10 @@ class JsonChanges:
             # Keys whose fields have another order belong to another group.
             if messages is None or not messages.has_keys_in_order(group.key_names):
                 continue
-            batch = self._read_natively(group, messages, known, declared)
+            normalizer, memory = group.normalizer, self._memory(group, known)
+            known_types = known.get(normalizer.source, _NO_TYPES)
+            declared_types = declared.get(normalizer.source, _NO_TYPES)
+            batch = self._read_natively(normalizer, memory, messages, known_types, declared_types)
             if batch is not None:
                 read[group] = _Read(indices.tolist(), batch)
         return read
@@ -285,12 +287,12 @@ class JsonChanges:
         self, chunk: RecordChunk, group: Group, known: KnownColumns, declared: KnownColumns
     ) -> tuple[list[ChangeBatch], Reasons]:
         normalizer = group.key.normalizer
-        types = known.get(normalizer.source, _NO_TYPES)
-        fixed = declared.get(normalizer.source, _NO_TYPES)
+        known_types = known.get(normalizer.source, _NO_TYPES)
+        declared_types = declared.get(normalizer.source, _NO_TYPES)
         keys = None if group.key.key_envelope is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
-        memory = self._memory(group.key, types)
-        batches, refused = decode_messages(memory, messages, types, fixed)
+        memory = self._memory(group.key, known)
+        batches, refused = decode_messages(memory, messages, known_types, declared_types)
         visible = [strip_hidden(batch, normalizer) for batch in batches]
         for batch in visible:
             if not batch.types:
@@ -299,9 +301,9 @@ class JsonChanges:
         return [batch for batch in visible if batch.types], refused
 
 
-def _key_of(types: Types) -> tuple[str, ...]:
+def _key_of(known_types: Types) -> tuple[str, ...]:
     """Return the key columns (NOT NULL) of the target table, for messages without key columns."""
-    return tuple(name for name, data_type in types.items() if not data_type.nullable)
+    return tuple(name for name, data_type in known_types.items() if not data_type.nullable)
 
 
 def _is_ambiguous(group: GroupKey) -> bool:
