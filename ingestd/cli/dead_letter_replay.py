@@ -77,7 +77,7 @@ class Replayed:
 
     @property
     def sent(self) -> int:
-        """Return the number of records that were sent, or in a dry run would be sent."""
+        """The number of records that were sent, or in a dry run would be sent."""
         return self.topics.total()
 
     def document(self) -> dict[str, object]:

@@ -101,7 +101,7 @@ class DeadLetterFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Return whether no condition is set, so that every dead letter is selected."""
+        """Whether no condition is set, so that every dead letter is selected."""
         return self == DeadLetterFilter()
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:

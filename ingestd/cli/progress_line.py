@@ -54,7 +54,7 @@ class FileCounts:
 
     @property
     def data_files(self) -> int:
-        """Return the number of distinct data files read, without files that the operation wrote."""
+        """The number of distinct data files read, without files that the operation wrote."""
         return self._read_data_files
 
     def read_file(self, path: str) -> None:

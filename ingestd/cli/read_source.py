@@ -68,17 +68,17 @@ class Request:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Return the requested columns, or None for all columns."""
+        """The requested columns, or None for all columns."""
         return None if self.columns is None else tuple(self.columns.split(","))
 
     @property
     def is_time_travel(self) -> bool:
-        """Return whether the rows of a past snapshot, a tag or a time are requested."""
+        """Whether the rows of a past snapshot, a tag or a time are requested."""
         return self.snapshot is not None or self.tag is not None or self.as_of is not None
 
     @property
     def is_range(self) -> bool:
-        """Return whether the rows of a range of snapshots are requested."""
+        """Whether the rows of a range of snapshots are requested."""
         return self.first is not None or self.last is not None
 
 

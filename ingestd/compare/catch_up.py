@@ -56,9 +56,10 @@ class Connector(Protocol[_P]):
         """Return the current end of the source's log."""
 
     def state_at(self, position: _P) -> ConnectorState | None:
-        """Return the state of the connector, or None if it is not visible.
+        """Return whether the connector has passed a position of the log, and whether it runs.
 
-        Raises ConfigError if it is ambiguous which connector this is.
+        Returns None if its state is not visible. Raises ConfigError if it is ambiguous which
+        connector this is.
         """
 
 

@@ -66,7 +66,7 @@ class ComparedColumn:
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether the database sorts the column as `Pairing.order_of` does."""
+        """Whether the database sorts the column as `Pairing.order_of` does."""
         fits = not self.source.is_number or self.type.root in WHOLE_NUMBERS
         return self.source.is_ordered and fits
 
@@ -92,12 +92,12 @@ class Pairing:
 
     @property
     def key(self) -> tuple[ComparedColumn, ...]:
-        """Return the columns of the key."""
+        """The columns of the key."""
         return self.columns[: self.key_size]
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether the database sorts keys as `order_of` does."""
+        """Whether the database sorts keys as `order_of` does."""
         return all(column.is_ordered for column in self.key)
 
     def order_of(self, key: Key) -> tuple[int | str, ...]:
@@ -110,7 +110,7 @@ class Pairing:
 
     @property
     def fingerprint(self) -> str:
-        """Return a checksum of the definitions of the compared columns.
+        """A checksum of the definitions of the compared columns.
 
         Under equal checksums, equal rows have equal hashes.
         """
@@ -121,7 +121,7 @@ class Pairing:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the compared columns in the lake."""
+        """The names of the compared columns in the lake."""
         return [column.name for column in self.columns]
 
 

@@ -22,7 +22,7 @@ class Connection(Protocol):
 
     @property
     def dialect(self) -> "SqlDialect":
-        """Return the SQL dialect of the connected database."""
+        """The SQL dialect of the connected database."""
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Return the rows of a statement; each `%s` in it stands for a parameter.

@@ -78,7 +78,7 @@ def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[st
 
 
 def name_in_source(source_table: QualifiedSourceTable, database: str) -> tuple[str, str] | None:
-    """Return the database and name of a source table.
+    """Return the database and name of a source table, never None.
 
     A connection reads the tables of all databases of a server.
     """

@@ -44,7 +44,7 @@ class Page:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows that the page had in the database."""
+        """The number of rows that the page had in the database."""
         return sum(count for count, _ in self.digests.values())
 
 

@@ -23,7 +23,7 @@ class ConfigShape:
 
     @property
     def is_value(self) -> bool:
-        """Return whether the content is a single value or a list."""
+        """Whether the content is a single value or a list."""
         return not self.keys and self.element is None
 
     def at(self, path: Path) -> "ConfigShape | None":

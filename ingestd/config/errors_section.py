@@ -108,12 +108,12 @@ class ErrorsSection(Section):
 
     @property
     def unreadable_policy(self) -> UnreadablePolicy:
-        """Return the policy for topic partitions that cannot be read."""
+        """The policy for topic partitions that cannot be read."""
         return UnreadablePolicy(self.max_unreadable_tries, self.on_unreadable)
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """Return the actions that differ from `dead-letter`, by stage."""
+        """The actions that differ from `dead-letter`, by stage."""
         actions = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
         return ErrorPolicy(
             {name: action for name, action in actions.items() if action != "dead-letter"}
@@ -121,12 +121,12 @@ class ErrorsSection(Section):
 
     @property
     def wrong_format_threshold(self) -> WrongFormatThreshold:
-        """Return the number and share of rejected records from which a topic is set aside."""
+        """The number and share of rejected records from which a topic is set aside."""
         return WrongFormatThreshold(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:
-        """Return the limits on rejected records above which the pipeline stops."""
+        """The limits on rejected records above which the pipeline stops."""
         return RejectionLimits(
             self.max_rejected_records, self.max_rejected_ratio, self.rejected_window
         )

@@ -172,7 +172,10 @@ class MaintenanceClient:
         return connection.recv()
 
     def _reap(self) -> int | None:
-        """Wait for the process to exit, or kill it after a timeout; return its exit code."""
+        """Wait for the process to exit, or kill it after a timeout; return its exit code.
+
+        Returns None if there is no process.
+        """
         process, self._process, self._pid = self._process, None, None
         if process is None:
             return None

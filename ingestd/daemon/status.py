@@ -148,7 +148,10 @@ class Status:
         metrics.record_state(self._state)
 
     def enter(self, state: str) -> None:
-        """Set the state; "starting" also clears the batch in progress and readiness."""
+        """Set the state that /status shows, such as "starting" or "running".
+
+        "starting" also clears the batch in progress and readiness.
+        """
         with self._lock:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":

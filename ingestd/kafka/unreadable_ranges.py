@@ -30,7 +30,8 @@ def find_unreadable(
     """Return the ranges of one source that cannot be read, each from its first unreadable offset.
 
     `memory` is the memory limit of the separate process in bytes, and `read` reads ranges like
-    `read_apart`. Ranges whose brokers do not respond are left out.
+    `read_apart`. Ranges whose brokers do not respond are left out. Raises the errors of `read` and
+    `is_reachable`.
     """
     left, reason = read(source, ranges, memory)
     if len(left) > 1:

@@ -70,6 +70,17 @@ def test_modules_have_at_most_600_lines() -> None:
     assert long == {}
 
 
+def test_a_property_is_described_by_a_noun() -> None:
+    verbs = [
+        f"{name(path)}:{function.lineno} {function.name}"
+        for path in modules()
+        for function in functions(syntax_tree(path))
+        if any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+        and (ast.get_docstring(function) or "").startswith("Return ")
+    ]
+    assert verbs == []
+
+
 def test_functions_have_at_most_40_lines() -> None:
     long = {
         f"{name(path)}:{function.lineno} {function.name}": length(function)

@@ -107,7 +107,11 @@ class _Parser:
         self.node(document, "", 0)
 
     def node(self, document: Any, namespace: str, depth: int) -> AvroNode:  # noqa: ANN401
-        """Return the node of a type, given as decoded JSON. Names are relative to `namespace`."""
+        """Return the node of a type, given as decoded JSON.
+
+        Names are relative to `namespace`. Raises AvroSchemaError if the schema is too deep or too
+        large, and KeyError or TypeError if it is invalid.
+        """
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
             raise AvroSchemaError("the Avro schema is too deep or too large")

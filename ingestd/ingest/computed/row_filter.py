@@ -92,7 +92,10 @@ def parse_filter(text: str) -> RowFilter:
 
 
 def filter_refusal(schema: TableSchema) -> str | None:
-    """Return why a table cannot have a row filter, and what to change, or None if it can."""
+    """Return why a table cannot have a row filter, and what to change, or None if it can.
+
+    Raises ConfigError if merge options of the table are invalid.
+    """
     if not schema.primary_keys:
         return None
     rules = merge_rules(schema)

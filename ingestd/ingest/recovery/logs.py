@@ -20,7 +20,7 @@ class LogCluster(Cluster, Protocol):
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the keys of those of the topics that exist.
+        """Return the keys of those of the topics that exist, by name.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """

@@ -105,7 +105,10 @@ class TableEvents:
             self._findings.note_truncate(table_truncate)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
-        """Record a schema change for the table, or return a dead letter if it cannot be applied."""
+        """Record a schema change for the table; return a dead letter if it cannot be applied.
+
+        Returns None if it was recorded, or if it needs no change of the table.
+        """
         source_table = QualifiedSourceTable(self._source, *event.source)
         target = self._targets.of(chunk.topic, source_table)
         if target is None:

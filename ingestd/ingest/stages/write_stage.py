@@ -295,7 +295,7 @@ def runs(
     together, in_order = whole or fills, fills or not by_number
     ranks = arrival_ranks(blobs)
     if by_number and not together and sum(blob.rows.nbytes for blob in blobs) > max_bytes:
-        yield from _in_turn(blobs, ranks, max_bytes)
+        yield from _runs_by_rank(blobs, ranks, max_bytes)
         return
     held: list[int] = []
     size = 0
@@ -309,8 +309,13 @@ def runs(
         yield _run(blobs, ranks, held, in_order=in_order)
 
 
-def _in_turn(blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], max_bytes: int) -> Iterator[Run]:
-    """Yield runs of consecutive ranks, assuming that all rows of a blob have the same size."""
+def _runs_by_rank(
+    blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], max_bytes: int
+) -> Iterator[Run]:
+    """Yield the rows in runs of consecutive ranks, each of about `max_bytes`.
+
+    Blobs are split; all rows of a blob are assumed to have the same size.
+    """
     sizes = np.zeros(sum(len(rank) for rank in ranks))
     for blob, rank in zip(blobs, ranks, strict=True):
         sizes[rank] = blob.rows.nbytes / max(len(rank), 1)

@@ -69,7 +69,10 @@ def _longer(left: DataType, right: DataType, sized: str, unbounded: str) -> Data
 
 
 def _merge_numbers(left: DataType, right: DataType) -> DataType | None:
-    """Merge DECIMAL with DECIMAL or integers, and floating types with integers."""
+    """Merge DECIMAL with DECIMAL or integers, and floating types with integers.
+
+    Returns None for other types, and if a DECIMAL would have too many digits.
+    """
     for floating, number in ((left, right), (right, left)):
         if floating.root in _FLOATING and number.root in INTEGER_ROOTS:
             return floating if number.root in _EXACT_IN_FLOAT else DataType("DOUBLE")

@@ -114,7 +114,10 @@ def _timestamps(array: Array, t: DataType) -> Array:
 
 
 def _trimmed(text: str | None, most: int) -> str | None:
-    """Return a timestamp without up to `most` trailing zeros, and with a blank instead of the T."""
+    """Return a timestamp without up to `most` trailing zeros, and with a blank instead of the T.
+
+    None stays None.
+    """
     if text is None:
         return None
     kept = text.rstrip("0")

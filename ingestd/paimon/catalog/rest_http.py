@@ -43,7 +43,7 @@ class RestResponse:
 
     @property
     def missing(self) -> str | None:
-        """Return the kind of the missing resource, such as `TABLE`; "" if unknown.
+        """The kind of the missing resource, such as `TABLE`; "" if unknown.
 
         Returns None if the status is not 404.
         """
@@ -51,12 +51,12 @@ class RestResponse:
 
     @property
     def exists(self) -> bool:
-        """Return whether the resource to create exists already."""
+        """Whether the resource to create exists already."""
         return self.status == 409
 
     @property
     def message(self) -> str:
-        """Return the message of the server."""
+        """The message of the server."""
         return one_line(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:

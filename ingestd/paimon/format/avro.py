@@ -289,7 +289,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return the size in bytes of the blocks buffered so far."""
+        """The size in bytes of the blocks buffered so far."""
         return self._blocks.size
 
     def close(self) -> None:

@@ -102,7 +102,7 @@ class RowSink(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Return the size of the written rows in bytes, or None if it is unknown before `close`."""
+        """The size of the written rows in bytes, or None if it is unknown before `close`."""
         ...
 
     def close(self) -> None:
@@ -162,7 +162,10 @@ class PartReader(Protocol):
     def read_part(
         self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
     ) -> FilePart:
-        """Return the rows as `read_file` does, without the parts that `wanted` excludes."""
+        """Return the rows as `read_file` does, without the parts that `wanted` excludes.
+
+        The result also states which rows of the file they are.
+        """
         ...
 
     def stream_parts(

@@ -97,7 +97,7 @@ class OrcLayout:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Return the writers' time zones that the footers of the stripes contain."""
+        """The writers' time zones that the footers of the stripes contain."""
         zones = set[str]()
         for stripe in _messages(self._footer, 3):
             end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)

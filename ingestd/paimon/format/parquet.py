@@ -397,7 +397,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return the size in bytes of the row groups written so far."""
+        """The size in bytes of the row groups written so far."""
         return int(self._stream.tell())
 
     def close(self) -> None:
@@ -437,9 +437,10 @@ def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | boo
 def _encodings(schema: pa.Schema) -> dict[str, str] | None:
     """Return the encodings by column: delta encoding for integer columns, which halves their size.
 
-    A table enables it by an option of ingestd, because readers of Paimon 0.9 do not support it.
-    Version 2 of Paimon's own Parquet writer is a different setting: it also changes the encoding of
-    strings, which Paimon's readers then decode incorrectly.
+    Returns None if no column is stored as integers. A table enables it by an option of ingestd,
+    because readers of Paimon 0.9 do not support it. Version 2 of Paimon's own Parquet writer is a
+    different setting: it also changes the encoding of strings, which Paimon's readers then decode
+    incorrectly.
     """
     numbers = [field.name for field in schema if _is_whole(field.type, schema)]
     return dict.fromkeys(numbers, _DELTAS) or None

@@ -124,7 +124,10 @@ def sync_iceberg(
 
 
 def _latest(table: FileStoreTable, committed: CommitResult | None) -> Snapshot | None:
-    """Return the snapshot of a commit if the table still has it, otherwise the newest snapshot."""
+    """Return the snapshot of a commit if the table still has it, otherwise the newest snapshot.
+
+    Returns None if the table has no snapshot.
+    """
     if committed is not None and committed.status == "committed":
         known = committed.snapshot
         stored = None if known is None else find_snapshot(table.io, table.paths, known.id)

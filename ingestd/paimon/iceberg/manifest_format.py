@@ -56,12 +56,12 @@ class IcebergEntry:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the file belongs to the snapshot, which is false for a deleted file."""
+        """Whether the file belongs to the snapshot, which is false for a deleted file."""
         return self.status != EntryStatus.DELETED
 
     @property
     def name(self) -> str:
-        """Return the name of the file without its directory, which is unique in a table."""
+        """The name of the file without its directory, which is unique in a table."""
         return str(self.data_file["file_path"]).rpartition("/")[2]
 
 
@@ -89,7 +89,7 @@ class IcebergManifest:
 
     @cached_property
     def encoded(self) -> bytes:
-        """Return the bytes of this entry as an Avro record in a manifest list.
+        """The bytes of this entry as an Avro record in a manifest list.
 
         They are the same for the old and new names of the fields.
         """

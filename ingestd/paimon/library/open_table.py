@@ -53,27 +53,27 @@ class Table:
 
     @property
     def name(self) -> str:
-        """Return the name ``database.table``."""
+        """The name ``database.table``."""
         return self.files.name
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns as an Arrow schema."""
+        """The columns as an Arrow schema."""
         return columns_schema(self.files.schema.fields)
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
-        """Return the columns of the primary key; empty for an append table."""
+        """The columns of the primary key; empty for an append table."""
         return self.files.schema.primary_keys
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """Return the partition columns."""
+        """The partition columns."""
         return self.files.schema.partition_keys
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Return the options of the table, by Paimon's names."""
+        """The options of the table, by Paimon's names."""
         return self.files.schema.options
 
     def snapshot(self) -> Snapshot | None:

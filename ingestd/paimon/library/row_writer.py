@@ -52,7 +52,7 @@ class RowWriter:
 
     @property
     def takes_all_at_once(self) -> bool:
-        """Return whether all rows of a commit must be written in one call of `write`.
+        """Whether all rows of a commit must be written in one call of `write`.
 
         This is true for tables whose keys may move between partitions.
         """

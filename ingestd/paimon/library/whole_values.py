@@ -88,7 +88,7 @@ def _loss_of_struct(fields: Mapping[str, FindLoss | None]) -> FindLoss:
 
 
 def _loss_of_map(key: FindLoss | None, item: FindLoss | None) -> FindLoss | None:
-    """Return the function of a map, given those of its keys and of its values."""
+    """Return the function of a map, given those of its keys and of its values; None if both are."""
     if key is None and item is None:
         return None
 

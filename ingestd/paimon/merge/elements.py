@@ -48,7 +48,7 @@ class Elements:
 
     @property
     def cells(self) -> Index:
-        """Return the number of cells per key from which the elements come; shape (keys,)."""
+        """The number of cells per key from which the elements come; shape (keys,)."""
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Index, kind: pa.DataType) -> Array:

@@ -51,17 +51,17 @@ class MergeEvents:
 
     @property
     def count(self) -> int:
-        """Return the number of keys."""
+        """The number of keys."""
         return len(self.starts)
 
     @property
     def ends(self) -> Index:
-        """Return the end (exclusive) of each key's events."""
+        """The end (exclusive) of each key's events."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property
     def sizes(self) -> Index:
-        """Return the number of events of each key."""
+        """The number of events of each key."""
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
@@ -141,18 +141,18 @@ class Chosen:
 
     @property
     def offsets(self) -> Index:
-        """Return the bounds (keys + 1,) of the events of each key."""
+        """The bounds (keys + 1,) of the events of each key."""
         return np.searchsorted(self.key, np.arange(self.count + 1))
 
     @property
     def present(self) -> Mask:
-        """Return a mask (keys,) of the keys that have an event."""
+        """A mask (keys,) of the keys that have an event."""
         sizes = np.diff(self.offsets)
         return sizes > 0
 
     @property
     def starts(self) -> Index:
-        """Return the index in `at` of the first event of each key that has an event."""
+        """The index in `at` of the first event of each key that has an event."""
         return self.offsets[:-1][self.present]
 
 

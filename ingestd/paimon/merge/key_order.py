@@ -44,7 +44,7 @@ class SortedKeys:
 
     @property
     def last(self) -> npt.NDArray[np.bool_]:
-        """Return a mask (n,) of the positions of `order` at which a key ends."""
+        """A mask (n,) of the positions of `order` at which a key ends."""
         if not len(self.first):
             return self.first
         return np.append(self.first[1:], True)

@@ -53,7 +53,7 @@ class MergeInput:
 
     @property
     def last(self) -> Index:
-        """Return the number of the last event of each key that is not ignored; shape (keys,).
+        """The number of the last event of each key that is not ignored; shape (keys,).
 
         If all events of a key are ignored, it is the number of its last event.
         """

@@ -62,12 +62,12 @@ class BloomFilterIndex:
 
     @property
     def may_hold_null(self) -> bool:
-        """Return True."""
+        """True, because nulls have no hash."""
         return True
 
     @property
     def may_hold_value(self) -> bool:
-        """Return True."""
+        """True, because a filter does not contain the number of its values."""
         return True
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:

@@ -192,7 +192,7 @@ def _target_file_size(schema: TableSchema) -> int:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """Return the way in which a table assigns rows to buckets.
+    """Return the way in which a table assigns rows to buckets. Raises ConfigError for a bad number.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """

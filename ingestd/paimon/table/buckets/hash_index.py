@@ -98,12 +98,12 @@ class HashCache:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of memory used by hashes."""
+        """The bytes of memory used by hashes."""
         return self._memory.nbytes
 
     @property
     def mapped_bytes(self) -> int:
-        """Return the bytes of local disk used by hashes."""
+        """The bytes of local disk used by hashes."""
         return self._mapped.nbytes
 
 

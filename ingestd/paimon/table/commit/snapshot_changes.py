@@ -73,21 +73,21 @@ class SnapshotChange:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the change has no files; an OVERWRITE or ANALYZE is never empty."""
+        """Whether the change has no files; an OVERWRITE or ANALYZE is never empty."""
         never_empty = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
         files = self.entries or self.changelog or self.index or self.removed_index_files
         return not (files or never_empty)
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Return whether buckets may have been assigned by the hash index of the partitions."""
+        """Whether buckets may have been assigned by the hash index of the partitions."""
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """Return the partitions with changed data files or index files, as serialized rows."""
+        """The partitions with changed data files or index files, as serialized rows."""
         files = (entry.partition for entry in self.entries)
         return frozenset((*files, *(entry.partition for entry in self.index)))
 

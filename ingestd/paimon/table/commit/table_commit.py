@@ -110,14 +110,14 @@ class Delta:
 
     @property
     def written(self) -> list[str]:
-        """Return the names of all written manifests and manifest lists."""
+        """The names of all written manifests and manifest lists."""
         names = [meta.file_name for meta in (*self.manifests, *self.changelog_manifests)]
         lists = (self.list_name, self.changelog_list_name)
         return [*names, *(name for name in lists if name is not None)]
 
     @property
     def record_count(self) -> int:
-        """Return the row count of added files minus that of deleted files."""
+        """The row count of added files minus that of deleted files."""
         signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
         return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
 

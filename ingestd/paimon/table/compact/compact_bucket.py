@@ -96,12 +96,12 @@ class TreePlan:
 
     @property
     def reason(self) -> str:
-        """Return the name of the trigger by which the bucket is compacted."""
+        """The name of the trigger by which the bucket is compacted."""
         return self.choice.reason
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the files to compact."""
+        """The files to compact."""
         if self.files:
             return self.files
         runs = self.levels.runs[: self.choice.count]
@@ -139,7 +139,8 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
     """Return a plan for the compaction of a bucket, or None if no compaction is due.
 
     With `full`, the bucket is compacted into one sorted run, whether or not a trigger is due.
-    `moment` is the time of planning.
+    `moment` is the time of planning. Raises ConfigError or UnsupportedError if options of the table
+    are invalid or not supported.
     """
     schema = bucket.table.schema
     options = compaction_options(schema)

@@ -69,7 +69,7 @@ class FileTarget:
 
     @property
     def options(self) -> CoreOptions:
-        """Return the options by which the files are encoded."""
+        """The options by which the files are encoded."""
         options = self.table.options
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 
@@ -87,7 +87,7 @@ class FileTarget:
 
     @property
     def origin(self) -> FileOrigin:
-        """Return the properties that the manifest entries of the files share."""
+        """The properties that the manifest entries of the files share."""
         source = FileSource.APPEND if self.changelog else FileSource.COMPACT
         return FileOrigin(self.table, self.options, self.level, source)
 
@@ -232,7 +232,7 @@ class _OpenFile:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether `size` is exact instead of an estimate."""
+        """Whether `size` is exact instead of an estimate."""
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:

@@ -212,12 +212,12 @@ class _Cursor:
 
     @property
     def has_rows(self) -> bool:
-        """Return whether rows are buffered. If false after `fill`, the source is exhausted."""
+        """Whether rows are buffered. If false after `fill`, the source is exhausted."""
         return self._rows is not None
 
     @property
     def keys(self) -> pa.Table:
-        """Return the key columns of the buffered rows."""
+        """The key columns of the buffered rows."""
         rows = pa.table({}) if self._rows is None else self._rows
         return rows.select(self._input.key_names)
 
@@ -231,7 +231,7 @@ class _Cursor:
 
     @property
     def last_key(self) -> Key:
-        """Return the key of the last buffered row; without one, (), which is less than any key."""
+        """The key of the last buffered row; without one, (), which is less than any key."""
         rows = self._rows
         return () if rows is None else self._key(rows, rows.num_rows - 1)
 

@@ -29,7 +29,7 @@ class SortedRun:
 
     @property
     def size(self) -> RunSize:
-        """Return the level and the size of the run, for the planner."""
+        """The level and the size of the run, for the planner."""
         return RunSize(self.level, sum(file.file_size for file in self.files))
 
 
@@ -61,17 +61,17 @@ class Levels:
 
     @property
     def sizes(self) -> list[RunSize]:
-        """Return the levels and sizes of the runs, for the planner."""
+        """The levels and sizes of the runs, for the planner."""
         return [run.size for run in self.runs]
 
     @property
     def highest(self) -> int:
-        """Return the highest level that has a file, -1 for a bucket without files."""
+        """The highest level that has a file, -1 for a bucket without files."""
         return max((run.level for run in self.runs), default=-1)
 
     @property
     def last_full_ms(self) -> int | None:
-        """Return when the top level was last written, in ms of the epoch; None if unknown."""
+        """The time at which the top level was last written, in ms of the epoch; None if unknown."""
         top = [run for run in self.runs if run.level == self.max_level]
         times = [file.creation_time_ms for run in top for file in run.files]
         return max((time for time in times if time is not None), default=None)

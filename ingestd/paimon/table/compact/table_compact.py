@@ -91,17 +91,17 @@ class CompactPlan(Protocol):
 
     @property
     def bucket(self) -> CompactBucket:
-        """Return the bucket as it was when the compaction was planned."""
+        """The bucket as it was when the compaction was planned."""
         ...
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the live files that the compaction reads."""
+        """The live files that the compaction reads."""
         ...
 
     @property
     def reason(self) -> str:
-        """Return the name of the trigger by which the bucket is compacted."""
+        """The name of the trigger by which the bucket is compacted."""
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:

@@ -46,17 +46,17 @@ class KeyRows:
 
     @property
     def first(self) -> Numbers:
-        """Return the index of the first row of each key; shape (keys,)."""
+        """The index of the first row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)))
 
     @property
     def last(self) -> Numbers:
-        """Return the index of the last row of each key; shape (keys,)."""
+        """The index of the last row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)), side="right") - 1
 
     @property
     def retracts(self) -> Mask:
-        """Return a mask of the retractions (-U and -D); shape (rows,)."""
+        """A mask of the retractions (-U and -D); shape (rows,)."""
         return retractions(self.kind)
 
 

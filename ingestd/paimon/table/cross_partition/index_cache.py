@@ -110,7 +110,7 @@ class IndexCache:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the cached indexes in bytes."""
+        """The size of the cached indexes in bytes."""
         return sum(kept.nbytes for kept in self._kept.values())
 
     def _keep(self, table: FileStoreTable, share: KeyShare, kept: _CachedIndex) -> KeyIndex:

@@ -160,7 +160,7 @@ class KeyIndex:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the arrays in bytes."""
+        """The size of the arrays in bytes."""
         return sum(
             layer.keys.first.nbytes + layer.keys.second.nbytes + layer.bucket_ids.nbytes
             for layer in (self._base, self._recent)

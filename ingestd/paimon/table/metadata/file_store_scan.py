@@ -55,7 +55,7 @@ class ManifestCache:
 
     @property
     def entries(self) -> int:
-        """Return the number of cached manifest entries; a large entry counts as several."""
+        """The number of cached manifest entries; a large entry counts as several."""
         return self._count
 
     def limit(self, max_entries: int) -> None:

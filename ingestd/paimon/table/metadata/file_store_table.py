@@ -50,7 +50,7 @@ class PartitionRegistry(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Return whether no partition has been listed through this object yet."""
+        """Whether no partition has been listed through this object yet."""
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
@@ -90,27 +90,27 @@ class FileStoreTable:
 
     @property
     def warehouse(self) -> str:
-        """Return the directory of the warehouse, two levels above the table directory."""
+        """The directory of the warehouse, two levels above the table directory."""
         return self.path.rsplit("/", 2)[0]
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Return the paths of all files and directories of the table, on its branch."""
+        """The paths of all files and directories of the table, on its branch."""
         return TablePaths(self.path, self.branch)
 
     @cached_property
     def options(self) -> CoreOptions:
-        """Return the table options that readers and writers use, parsed and with defaults."""
+        """The table options that readers and writers use, parsed and with defaults."""
         return core_options(self.schema)
 
     @cached_property
     def merge_rules(self) -> MergeRules:
-        """Return the rules for merging rows of one key."""
+        """The rules for merging rows of one key."""
         return merge_rules(self.schema)
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Return the types of the partition columns, in the order of the partition keys."""
+        """The types of the partition columns, in the order of the partition keys."""
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
 
     def schemas(self, schema_id: int) -> TableSchema:

@@ -100,12 +100,12 @@ class BucketReader:
 
     @property
     def key_fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the trimmed primary key."""
+        """The fields of the trimmed primary key."""
         return self.table.schema.select(self.table.schema.trimmed_primary_keys)
 
     @property
     def merge_fields(self) -> tuple[DataField, ...]:
-        """Return the key columns, the requested columns, and those that merging requires."""
+        """The key columns, the requested columns, and those that merging requires."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))

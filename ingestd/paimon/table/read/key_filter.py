@@ -58,7 +58,7 @@ class KeyFilter:
 
     @property
     def partitions(self) -> frozenset[bytes] | None:
-        """Return the partitions of the keys, or None if the keys may be in any partition."""
+        """The partitions of the keys, or None if the keys may be in any partition."""
         return frozenset(self.by_partition) if self.anywhere is None else None
 
     def narrow(

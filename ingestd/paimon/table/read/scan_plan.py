@@ -75,7 +75,7 @@ class ReadPlan:
 
     @property
     def files_read(self) -> int:
-        """Return the number of data files that the read opens."""
+        """The number of data files that the read opens."""
         return sum(len(unit.files.files) for unit in self.units)
 
 

@@ -46,7 +46,7 @@ class ExpireSettings:
 
     @property
     def is_changelog_decoupled(self) -> bool:
-        """Return whether changes are retained longer than their snapshots.
+        """Whether changes are retained longer than their snapshots.
 
         Expired snapshots then become long-lived changelogs.
         """

@@ -248,7 +248,7 @@ def _indexed_hashes(
 def _commit(
     table: FileStoreTable, state: TableState, wrong: Sequence[WrongIndex], now_ms: int
 ) -> Snapshot | None:
-    """Write and commit the rebuilt index files; return the snapshot.
+    """Write and commit the rebuilt index files; return the snapshot, or None if none was committed.
 
     On an error the files are deleted, unless the commit may have succeeded.
     """

@@ -55,12 +55,12 @@ class SortPlan:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows in its files, including deleted rows."""
+        """The number of rows in its files, including deleted rows."""
         return sum(file.row_count for file in self.bucket.files)
 
     @property
     def bytes(self) -> int:
-        """Return the size of its files in bytes."""
+        """The size of its files in bytes."""
         return sum(file.file_size for file in self.bucket.files)
 
 

@@ -39,7 +39,7 @@ class CommitMessage:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the message changes nothing."""
+        """Whether the message changes nothing."""
         return not (
             self.new_files
             or self.changelog_files

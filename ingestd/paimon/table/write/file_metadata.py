@@ -64,7 +64,7 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """Return all rows with the columns that have a file index, or None without such columns."""
+        """All rows with the columns that have a file index, or None without such columns."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
