@@ -54,7 +54,7 @@ class Growing(Protocol):
     """A pipeline at one size: does again and again what is measured."""
 
     def step(self) -> Spent:
-        """Do it once more; what it took."""
+        """Repeat it; return what it took."""
         ...
 
 

@@ -18,7 +18,7 @@ def warehouse(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_compaction_is_told_with_time_and_memory(
+def test_a_compaction_is_reported_with_time_and_memory(
     warehouse: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compact_here([str(warehouse)])

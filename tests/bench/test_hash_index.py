@@ -27,7 +27,7 @@ def test_every_key_is_in_one_bucket_of_its_partition(partitions: int, tmp_path: 
         assert index.lookup(hashes_of(3_000, 1)).tolist() == [-1]
 
 
-def test_figures_are_told_and_nothing_is_left(
+def test_figures_are_reported_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hash_index, "BUCKET_KEYS", 1_000)

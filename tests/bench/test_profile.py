@@ -28,7 +28,7 @@ FOUND = {
 }
 
 
-def test_the_page_tells_the_cpu_without_the_broker_and_every_row() -> None:
+def test_the_page_shows_the_cpu_without_the_broker_and_every_row() -> None:
     page = markdown(FOUND)
     assert "2 cores, 2026-11-21: 5.00 us of CPU a record without the broker" in page
     for row in ("| decode | 1.25 |", "| broker | 0.50 |", "| a worker, peak RSS | 250.00 |"):
@@ -82,7 +82,7 @@ def test_every_watched_function_exists(step: profile_worker.Step) -> None:
     assert callable(seen[0])
 
 
-def test_threads_of_the_client_and_of_the_jvm_are_told_apart() -> None:
+def test_threads_of_the_client_and_of_the_jvm_are_distinguished() -> None:
     assert _thread_kind(WORKER, "rdk:broker1") == "Kafka client"
     assert _thread_kind(WORKER, "python") == "Python"
     assert _thread_kind(JVM, "Executor task l") == "tasks"

@@ -77,7 +77,7 @@ def test_cpu_of_children_counts_and_a_moment_can_be_asked_for(tmp_path: Path) ->
     assert process.meter.cpu_at(process.started) <= process.meter.cpu_at(time.time())
 
 
-def test_a_program_that_fails_tells_the_end_of_its_output(tmp_path: Path) -> None:
+def test_a_program_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "raise SystemExit('out of ideas')"]
     with (
         MeteredProcess(command, tmp_path / "log") as process,

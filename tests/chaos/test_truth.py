@@ -454,7 +454,7 @@ def test_a_clock_that_is_wrong_changes_nothing(truth: Truth, skew: int) -> None:
     assert verify(truth.table("orders")) == []
 
 
-def test_of_two_daemons_the_later_one_goes_on_and_the_other_is_told(truth: Truth) -> None:
+def test_of_two_daemons_the_later_one_goes_on_and_the_other_is_notified(truth: Truth) -> None:
     """The first one sleeps between reading and commit, as one that gets SIGSTOP there."""
     goes_on(truth)
     other = replace(truth, holder="b", batch_rows=7)

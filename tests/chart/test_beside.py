@@ -52,7 +52,7 @@ def test_beside_an_object_store_there_is_a_scratch_volume_and_no_other(tmp_path:
     assert container["envFrom"] == [{"secretRef": {"name": "bucket"}}]
 
 
-def test_jobs_are_commands_that_there_are() -> None:
+def test_jobs_run_existing_commands() -> None:
     jobs = yaml.safe_load(of("jobs")[1].read_text())["jobs"]
     assert "compact" in jobs
     rendered = [object_ for object_ in objects(*of("jobs")) if object_["kind"] == "CronJob"]

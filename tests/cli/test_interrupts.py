@@ -210,7 +210,7 @@ def test_an_interrupt_at_any_step_leaves_a_sound_table_and_the_command_finishes_
     assert interrupted > TRIES / 2
 
 
-def test_an_interrupt_of_any_other_work_is_told_too(
+def test_an_interrupt_of_any_other_work_is_reported_too(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(**_: object) -> None:

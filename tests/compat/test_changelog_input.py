@@ -37,7 +37,7 @@ def _changes(random: Random, keys: int, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_merge_engine_tells_what_came_as_java_does(
+def test_every_merge_engine_shows_what_came_as_java_does(
     seed: int, tmp_path: Path, oracle: Oracle
 ) -> None:
     random = Random(seed)
@@ -72,7 +72,7 @@ def test_every_merge_engine_tells_what_came_as_java_does(
     ],
     ids=str,
 )
-def test_tables_of_every_kind_tell_what_came_as_java_does(
+def test_tables_of_every_kind_show_what_came_as_java_does(
     keys: Any, partitions: Any, options: Any, tmp_path: Path, oracle: Oracle
 ) -> None:
     random = Random(7)
@@ -139,7 +139,7 @@ def test_changes_outlive_their_snapshots_where_the_options_say_so(
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
-def test_keys_that_move_between_partitions_are_told_step_by_step(
+def test_keys_that_move_between_partitions_are_reported_step_by_step(
     engine: str, tmp_path: Path, oracle: Oracle
 ) -> None:
     options = {**INPUT, "bucket": "-1", "merge-engine": engine}

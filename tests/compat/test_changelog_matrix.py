@@ -70,7 +70,7 @@ def test_changes_are_those_of_java(
 
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "first-row"])
-def test_compactions_below_the_top_level_tell_nothing(
+def test_compactions_below_the_top_level_show_nothing(
     engine: str, tmp_path: Path, oracle: Oracle
 ) -> None:
     options = {"bucket": "1", "changelog-producer": "full-compaction", **LEVELS, **ENGINES[engine]}

@@ -71,7 +71,7 @@ TABLES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_both_hold_and_tell_the_same(name: str, tmp_path: Path, oracle: Oracle) -> None:
+def test_both_hold_and_show_the_same(name: str, tmp_path: Path, oracle: Oracle) -> None:
     random, options = Random(name), {"bucket": "1", **TABLES[name]}
     twins = CompactTwins(oracle, tmp_path, COLUMNS, options)
     expires = EXPIRY.items() <= options.items()

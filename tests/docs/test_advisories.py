@@ -141,6 +141,6 @@ def test_some_versions_of_maven_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("key", "text"), [(python_key, "1.0-any"), (crate_key, "new"), (maven_key, "latest")]
 )
-def test_what_cannot_be_compared_is_told(key: Any, text: str) -> None:
+def test_what_cannot_be_compared_is_reported(key: Any, text: str) -> None:
     with pytest.raises(IncomparableError, match=text):
         key(text)

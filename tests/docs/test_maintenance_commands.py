@@ -35,7 +35,7 @@ CLICKS = pa.schema(
 DAYS = ("2026-01-01", "2026-01-02")
 ASKING = {"rollback", "rescale", "rebuild-index", "truncate", "drop-partition", "fast-forward"}
 A_SNAPSHOT = {"42": "2"}
-"""The one that the page speaks of, and one that there is."""
+"""The command of the page, and an existing one."""
 
 
 def stage(folder: Path, buckets: str) -> None:

@@ -122,7 +122,7 @@ def test_options_of_commands_in_the_text_exist(page: Path) -> None:
     assert [found for line in lines if (found := unknown_option(line))] == []
 
 
-def test_an_option_that_there_is_not_is_found() -> None:
+def test_an_unknown_option_is_found() -> None:
     assert unknown_option("ingestd read LAKE shop.orders --nope") is not None
     assert unknown_option("ingestd tag create LAKE shop.orders x --nope") is not None
     assert unknown_option("ingestd tag made LAKE shop.orders x") is not None

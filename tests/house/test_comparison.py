@@ -79,7 +79,7 @@ def test_equal_values_are_equal_in_every_way_of_writing(
         ("text[]", ["a"], {"type": "ARRAY", "element": "STRING"}, ["a", "b"]),
     ],
 )
-def test_different_values_are_told_apart(
+def test_different_values_are_distinguished(
     database_type: str, wanted: object, paimon_type: object, got: object
 ) -> None:
     assert not canonical.same(database_type, wanted, paimon_type, got)

@@ -34,14 +34,14 @@ def program(folder: Path, name: str, script: str) -> None:
     file.chmod(0o755)
 
 
-def test_a_machine_without_python_and_java_is_told_both(tmp_path: Path) -> None:
+def test_a_machine_without_python_and_java_gets_both_messages(tmp_path: Path) -> None:
     answer = require(tmp_path)
     assert answer.returncode == 1
     assert "Python 3.11" in answer.stderr
     assert "Java 17 or newer, found none" in answer.stderr
 
 
-def test_an_old_java_is_told_by_its_version(tmp_path: Path) -> None:
+def test_an_old_java_is_named_with_its_version(tmp_path: Path) -> None:
     program(tmp_path, "sed", 'exec /bin/sed "$@"')
     program(tmp_path, "python3.12", "exit 0")
     program(tmp_path, "java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")

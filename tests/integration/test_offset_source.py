@@ -142,7 +142,7 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(
     assert spans(found) == [(1, first, 1, 0, 2), (1, f"{first}-b", 0, 0, 4)]
 
 
-def test_a_query_begins_where_it_is_told_to(
+def test_a_query_begins_where_it_is_requested_to(
     broker: DevBroker, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic = fresh_topic(broker)

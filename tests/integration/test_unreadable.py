@@ -63,7 +63,7 @@ def test_what_is_read_with_it_goes_on(
     assert "receive.message.max.bytes" in unreadable[0].reason
 
 
-def test_a_try_in_another_process_tells_whether_a_record_can_be_read(broker: DevBroker) -> None:
+def test_a_try_in_another_process_shows_whether_a_record_can_be_read(broker: DevBroker) -> None:
     topic = fresh_topic(broker, 1, LARGE)
     produce(broker, topic, [(None, b"0"), (None, b"x" * (4 << 20))], config=PRODUCER)
     source = source_of(broker, topic)

@@ -57,7 +57,7 @@ def _span(**until: int) -> BatchSpan:
     )
 
 
-def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others(
+def test_tasks_get_the_tables_of_their_topics_and_of_the_names_of_others(
     registry: TableRegistry, schema: TableSchema
 ) -> None:
     for name in ("a", "b", "c"):

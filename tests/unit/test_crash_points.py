@@ -49,7 +49,7 @@ def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() ->
     assert set(places) == set(CrashPoint.__members__)
 
 
-def test_steps_are_told_to_whoever_watches(told: list[CrashPoint]) -> None:
+def test_steps_are_reported_to_the_watcher(told: list[CrashPoint]) -> None:
     reach(CrashPoint.BATCH_PLANNED)
     reach(CrashPoint.BATCH_DONE)
     watch(None)

@@ -67,14 +67,14 @@ def test_the_next_window_begins_with_a_line_in_full(bench: Bench) -> None:
     ]
 
 
-def test_a_single_warning_is_not_told_twice(bench: Bench) -> None:
+def test_a_single_warning_is_not_reported_twice(bench: Bench) -> None:
     bench.warn()
     bench.clock.now += 61
     bench.handler.write_due()
     assert len(bench.lines()) == 1
 
 
-def test_any_line_tells_what_is_due(bench: Bench) -> None:
+def test_any_line_shows_what_is_due(bench: Bench) -> None:
     bench.warn()
     bench.warn()
     bench.clock.now += 61
@@ -92,7 +92,7 @@ def test_lines_that_differ_in_a_telling_field_are_not_one(bench: Bench, name: st
     assert [line[name] for line in bench.lines()] == ["a", "b"]
 
 
-def test_fields_bound_to_the_thread_tell_lines_apart_and_are_kept(bench: Bench) -> None:
+def test_fields_bound_to_the_thread_distinguish_lines_and_are_kept(bench: Bench) -> None:
     for table in ("db.a", "db.b", "db.b"):
         with bind(table=table):
             bench.warn()
@@ -128,7 +128,7 @@ def test_at_debug_nothing_is_summed_up(bench: Bench) -> None:
     assert len(bench.lines()) == 2
 
 
-def test_closing_tells_every_sum_once(bench: Bench) -> None:
+def test_closing_shows_every_sum_once(bench: Bench) -> None:
     for event in ("a", "a", "b", "b", "b"):
         bench.warn(event)
     bench.handler.close()
@@ -167,7 +167,7 @@ def test_a_terminal_shows_the_count_before_the_fields(bench: Bench) -> None:
     assert lines[-1].endswith("WARNING refused repeated=2 within_seconds=30 table=db.t")
 
 
-def test_without_another_line_a_sum_is_told_by_the_clock(bench: Bench) -> None:
+def test_without_another_line_a_sum_is_reported_by_the_clock(bench: Bench) -> None:
     told = threading.Event()
 
     class Stream(io.StringIO):
@@ -186,7 +186,7 @@ def test_without_another_line_a_sum_is_told_by_the_clock(bench: Bench) -> None:
     handler.close()
 
 
-def test_where_no_thread_can_be_started_the_next_line_tells(
+def test_where_no_thread_can_be_started_the_next_line_reports_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Timer) -> None:
@@ -244,7 +244,7 @@ def test_the_log_of_a_process_ends_with_its_sums(end: str) -> None:
     ]
 
 
-def test_a_process_that_just_ends_tells_its_sums() -> None:
+def test_a_process_that_just_ends_shows_its_sums() -> None:
     program = (
         "import logging, sys; from ingestd.log import configure_logging as configure;"
         "configure('info', 'json', stream=sys.stdout);"

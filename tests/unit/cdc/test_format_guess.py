@@ -13,7 +13,7 @@ TELLS_NOTHING = {"dbz heartbeat", "dbz schema change event", "dbz transaction ev
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda one: one.name)
-def test_every_message_looks_like_its_format_or_tells_nothing(sample: object) -> None:
+def test_every_message_looks_like_its_format_or_shows_nothing(sample: object) -> None:
     value = None if sample.value is None else json.dumps(sample.value).encode()  # type: ignore[attr-defined]
     found = guess_format([value]).data_format
     name, wanted = sample.name, sample.format  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def framed(schema_id: int, body: bytes = b"\x02\x04") -> bytes:
         (b"[" * 100_000, "raw"),
     ],
 )
-def test_binary_messages_are_told_by_their_schemas(value: bytes, wanted: str) -> None:
+def test_binary_messages_are_recognized_by_their_schemas(value: bytes, wanted: str) -> None:
     assert guess_format([value], Schemas()).data_format == wanted
 
 
@@ -63,7 +63,7 @@ def test_without_a_registry_it_is_only_known_that_one_is_needed() -> None:
     assert guess_format([framed(1), None]) == Guess("debezium-avro", 1, 1, needs_registry=True)
 
 
-def test_most_messages_decide_and_those_that_tell_a_format_before_plain_rows() -> None:
+def test_most_messages_decide_and_those_that_show_a_format_before_plain_rows() -> None:
     debezium, plain = b'{"op": "c", "after": {"id": 1}}', b'{"id": 1}'
     assert guess_format([debezium, debezium, plain, None, b""]) == Guess("debezium-json", 2, 3)
     assert guess_format([plain, plain, debezium]).data_format == "debezium-json"

@@ -79,7 +79,7 @@ def test_a_field_that_only_the_image_before_has_is_a_column() -> None:
     assert found == [(0, "-U", A), (0, "+U", {"id": 1, "v": None})]
 
 
-def test_nobody_is_told_of_rows_before_without_asking() -> None:
+def test_before_images_are_left_out_unless_requested() -> None:
     native, pure = both_decoders()
     for decoder in (native, pure):
         keys: list[bytes | None] = [key(id=1)] * 2

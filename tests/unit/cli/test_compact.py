@@ -27,7 +27,7 @@ def told(capture: Capture, *arguments: Any) -> Any:
     return json.loads(done.out)
 
 
-def test_a_table_is_compacted_and_told_what_came_of_it(lake: Path, capsys: Capture) -> None:
+def test_a_table_is_compacted_and_its_result_reported(lake: Path, capsys: Capture) -> None:
     found = told(capsys, lake, "db.t")
     assert (found["status"], found["snapshot"], found["table"]) == ("compacted", 6, "db.t")
     rows = {

@@ -39,6 +39,6 @@ def test_waiting_rows_are_put_into_buckets_before_these_are_compacted(
     assert again.out.strip() == "db.t: nothing to compact."
 
 
-def test_people_are_told_how_many_rows_waited(fixture: JavaFixture, capsys: Capture) -> None:
+def test_the_output_states_how_many_rows_waited(fixture: JavaFixture, capsys: Capture) -> None:
     done = run_command(capsys, "compact", fixture.warehouse, "db.t", "--full")
     assert "db.t: 5 waiting rows put into buckets; 6 files became 3" in done.out

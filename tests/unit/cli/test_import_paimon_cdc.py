@@ -41,7 +41,7 @@ def test_the_result_loads_and_says_what_it_left_out(tmp_path: Path, capsys: Capt
     assert any("--table_conf sink.parallelism=4" in line for line in comments)
 
 
-def test_what_is_essential_is_one_and_told(capsys: Capture) -> None:
+def test_what_is_essential_is_one_and_reported(capsys: Capture) -> None:
     done = run_command(
         capsys,
         "import-paimon-cdc",

@@ -27,7 +27,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_configuration_tells_how_its_source_is_read(config: Path) -> None:
+def test_a_configuration_shows_how_its_source_is_read(config: Path) -> None:
     found = source_settings(MessageOptions(config), "two")
     assert found.data_format == "canal-json"
     assert found.kafka.name == "a"

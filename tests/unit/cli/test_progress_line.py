@@ -52,7 +52,7 @@ def made(warehouse: Path) -> FileStoreTable:
     return table
 
 
-def test_a_terminal_is_told_what_was_done_so_far(tmp_path: Path, terminal: Terminal) -> None:
+def test_a_terminal_shows_what_was_done_so_far(tmp_path: Path, terminal: Terminal) -> None:
     with redirect_stderr(terminal), progress_line.working("verifying", made(tmp_path)) as watched:
         assert verify_table(watched) == []
         assert isinstance(watched.io, CountingFileIO)
@@ -94,13 +94,13 @@ def test_what_a_command_prints_meanwhile_stays_out_of_the_line(
     assert "a row" not in terminal.getvalue()
 
 
-def test_waiting_is_told_on_a_terminal_and_ends(terminal: Terminal) -> None:
+def test_waiting_is_reported_on_a_terminal_and_ends(terminal: Terminal) -> None:
     with redirect_stderr(terminal), progress_line.waiting("looking [at] brokers"):
         pass
     assert "looking [at] brokers" in terminal.getvalue()
 
 
-def test_a_pipe_is_told_nothing(tmp_path: Path, capsys: Capture) -> None:
+def test_a_pipe_gets_no_progress(tmp_path: Path, capsys: Capture) -> None:
     made(tmp_path)
     done = run_command(capsys, "verify", tmp_path, "db.t", "--json")
     assert (done.err, json.loads(done.out)) == ("", [])

@@ -42,7 +42,7 @@ def double(table: FileStoreTable, key: int) -> None:
     commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
 
 
-def test_a_lost_index_is_made_anew_and_told(
+def test_a_lost_index_is_rebuilt_and_reported(
     table: FileStoreTable, tmp_path: Path, capsys: Capture
 ) -> None:
     sound = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes")

@@ -29,7 +29,7 @@ def left(warehouse: Path) -> set[str]:
     return {row["dt"] for row in stored_rows(open_native(warehouse))}
 
 
-def test_a_dry_run_tells_what_would_go_and_takes_nothing(warehouse: Path, capsys: Capture) -> None:
+def test_a_dry_run_shows_what_would_go_and_takes_nothing(warehouse: Path, capsys: Capture) -> None:
     for command in (
         ["truncate", warehouse, "db.t"],
         ["drop-partition", warehouse, "db.t", "--partition", "dt=a"],

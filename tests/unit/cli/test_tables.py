@@ -33,7 +33,7 @@ def shown(capsys: Capture, *arguments: object) -> Any:
     return json.loads(done.out)
 
 
-def test_tables_tell_keys_buckets_and_the_newest_snapshot(warehouse: Path, capsys: Capture) -> None:
+def test_tables_show_keys_buckets_and_the_newest_snapshot(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, "tables", warehouse) == [
         {
             "table": "db.t",

@@ -56,7 +56,7 @@ def test_an_error_that_repeats_them_is_printed_without_them(
         assert planted.search({"out": done.out, "err": done.err}.items()) == {}
 
 
-def test_a_file_with_a_mistake_is_told_without_them(
+def test_a_file_with_a_mistake_is_reported_without_them(
     config: Path, planted: Planted, capsys: Capture
 ) -> None:
     document = yaml.safe_load(config.read_text())

@@ -48,7 +48,7 @@ def test_a_token_that_is_missing_is_asked_for(server: HttpServer, capsys: Captur
     assert (done.code, "--auth-file" in done.err) == (2, True)
 
 
-def test_nobody_there_and_no_address_are_told(capsys: Capture) -> None:
+def test_nobody_there_and_no_address_are_reported(capsys: Capture) -> None:
     done = run_command(capsys, "watch", "http://127.0.0.1:1")
     assert (done.code, "does not respond" in done.err) == (1, True)
     assert run_command(capsys, "watch", "ftp://x").code == 2

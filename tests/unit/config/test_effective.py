@@ -36,7 +36,7 @@ def by_key(loaded: LoadedConfig) -> dict[str, Setting]:
     }
 
 
-def test_every_value_tells_where_it_is_from(loaded: LoadedConfig) -> None:
+def test_every_value_shows_where_it_is_from(loaded: LoadedConfig) -> None:
     found = by_key(loaded)
     assert found["pipeline.trigger"].value == "90s"
     assert found["pipeline.trigger"].origin == "environment INGESTD__PIPELINE__TRIGGER"

@@ -18,7 +18,7 @@ def test_a_configuration_that_loads_has_no_fault_whatever_the_environment() -> N
     assert validation_error_of(GOOD) is None
 
 
-def test_a_fault_is_told_without_a_place_in_a_file_that_is_not_there() -> None:
+def test_a_fault_is_reported_without_a_place_in_a_file_that_is_not_there() -> None:
     problem = validation_error_of({**GOOD, "defaults": {"options": {"bucket": "many"}}, "x": "y"})
     assert problem is not None
     assert problem.startswith("x: unknown key")

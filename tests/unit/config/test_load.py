@@ -98,7 +98,7 @@ def test_a_fault_has_its_line_its_key_and_a_way_out(tmp_path: Path, text: str, i
     assert issue in found[0]
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     text = "warehouse: {pth: /lake}\nsources: {shop: {format: debezium-json, topics: t}}\n"
     found = issues(tmp_path, text, {"INGESTD__HTPP__LISTEN": "x"})
     assert found == [

@@ -94,7 +94,7 @@ def test_partitions_of_every_table_come_with_a_warning() -> None:
     assert [note.argument for note in notes if "partitions" in note.text] == ["--partition_keys dt"]
 
 
-def test_that_ingestd_leaves_out_working_copies_is_told() -> None:
+def test_that_ingestd_leaves_out_working_copies_is_reported() -> None:
     assert any(note.argument == "--excluding_tables" for note in database()[1])
     assert not any(
         note.argument == "--excluding_tables" for note in database("--excluding_tables x")[1]

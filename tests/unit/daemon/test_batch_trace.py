@@ -107,7 +107,7 @@ def test_the_commit_of_each_table_lies_in_the_phase_of_commits(
     assert "ingestd.snapshot.id" not in other.attributes
 
 
-def test_a_batch_that_fails_is_told_with_its_error_and_without_secrets(
+def test_a_batch_that_fails_is_reported_with_its_error_and_without_secrets(
     trace: BatchTrace, sink: Sink, clock: Clock
 ) -> None:
     add_secrets(["hunter2-of-traces"])
@@ -122,7 +122,7 @@ def test_a_batch_that_fails_is_told_with_its_error_and_without_secrets(
     assert len(sink.spans) == 1
 
 
-def test_a_batch_that_brought_nothing_is_not_told(trace: BatchTrace, sink: Sink) -> None:
+def test_a_batch_that_brought_nothing_is_not_reported(trace: BatchTrace, sink: Sink) -> None:
     trace.started(7, [])
     trace.finished(summary(records=0))
     assert sink.spans == []

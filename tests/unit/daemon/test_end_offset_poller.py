@@ -52,7 +52,7 @@ def test_ends_of_all_sources_reach_the_status(clusters: dict[str, Cluster], stat
     assert sources["good"]["topics"]["t"]["0"]["end"] == 9
 
 
-def test_a_silent_source_costs_the_others_nothing_and_is_told_once(
+def test_a_silent_source_costs_the_others_nothing_and_is_reported_once(
     clusters: dict[str, Cluster], status: Status, caplog: pytest.LogCaptureFixture
 ) -> None:
     clusters["bad"].answers = False

@@ -111,7 +111,7 @@ def test_a_table_has_no_lag_of_other_topics(lag_tracker: LagTracker) -> None:
     assert lag_tracker.freshness(T0) == {"db.t": 0.0, "db.u": 60.0}
 
 
-def test_a_table_without_rows_since_the_start_is_not_told_of(lag_tracker: LagTracker) -> None:
+def test_a_table_without_rows_since_the_start_is_not_reported(lag_tracker: LagTracker) -> None:
     answer(lag_tracker, T0, 100)
     lag_tracker.started([OffsetRange("s", "t", 0, 0, 10)])
     assert lag_tracker.freshness(T0) == {}
@@ -148,7 +148,9 @@ def test_a_batch_that_failed_has_taken_nothing(lag_tracker: LagTracker) -> None:
     assert seen(lag_tracker, T0, "pending_records") == 90
 
 
-def test_only_a_commit_tells_how_old_changes_were_when_they_landed(lag_tracker: LagTracker) -> None:
+def test_only_a_commit_determines_how_old_changes_were_when_they_landed(
+    lag_tracker: LagTracker,
+) -> None:
     lag_tracker.batch_committed(batch({0: 1}, {0: T0 - 5}, table="db.re", status="replayed"), T0)
     assert value("ingestd_event_time_lag_seconds", table="db.re") is None
     lag_tracker.batch_committed(batch({0: 1}, {0: T0 - 5}, table="db.re"), T0)

@@ -178,7 +178,7 @@ def test_a_process_that_dies_is_started_again_and_the_job_is_done_later(child: C
     assert results == ["compacted", "failed"]
 
 
-def test_a_compaction_that_fails_is_told_and_other_tables_go_on(child: Child) -> None:
+def test_a_compaction_that_fails_is_reported_and_other_tables_go_on(child: Child) -> None:
     child.answers = [NotDone(Job("compact", "db.a"), "FormatError", "file x is damaged")]
     maintenance, one = running(child), schema()
     maintenance.committed([commit("db.a", 1, one, files=5), commit("db.b", 1, one, files=5)])

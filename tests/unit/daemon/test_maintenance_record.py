@@ -72,7 +72,7 @@ def test_iceberg_metadata_that_failed_after_a_job_is_counted(record: Maintenance
     assert value("ingestd_iceberg_failures_total") == failures + 2
 
 
-def test_what_fails_is_told_with_its_reason(
+def test_what_fails_is_reported_with_its_reason(
     record: MaintenanceRecord, caplog: pytest.LogCaptureFixture
 ) -> None:
     failed = value("ingestd_compactions_total", result="failed")

@@ -96,7 +96,7 @@ def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
     assert status.is_live
 
 
-def test_a_query_that_rests_while_a_batch_runs_is_told_by_an_older_look(clock: Clock) -> None:
+def test_a_query_that_rests_while_a_batch_runs_is_reported_by_an_older_look(clock: Clock) -> None:
     status = Status("shop", "1.0", [], clock, clock)
     status.enter("running")
     status.batch_started("1", [])
@@ -178,7 +178,7 @@ def test_silence_is_news_once(status: Status) -> None:
     assert status.source_went_silent("a", "again")
 
 
-def test_the_document_tells_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:
+def test_the_document_shows_tables_batches_and_the_last_error(status: Status, clock: Clock) -> None:
     status.enter("running")
     status.batch_started("7", [])
     document = status.document()
@@ -198,7 +198,7 @@ def test_the_document_tells_tables_batches_and_the_last_error(status: Status, cl
     assert document["restarts"] == 1
 
 
-def test_the_batch_under_way_is_told_by_phase(status: Status, clock: Clock) -> None:
+def test_the_batch_under_way_is_reported_by_phase(status: Status, clock: Clock) -> None:
     status.batch_started("7", [])
     status.phase("decode", 0.5)
     status.phase("decode", 0.25)

@@ -50,7 +50,7 @@ def test_brokers_that_are_away_for_a_moment_are_asked_again(scripted: type[Scrip
     assert AdminConnection(SOURCE, 30.0).metadata() == "topics"  # type: ignore[comparison-overlap]
 
 
-def test_who_is_not_let_in_is_told_at_once(scripted: type[Scripted]) -> None:
+def test_who_is_not_let_in_is_reported_at_once(scripted: type[Scripted]) -> None:
     scripted.outcomes = [KafkaError(KafkaError._TRANSPORT)]
     scripted.says = [KafkaError(KafkaError._AUTHENTICATION, "a:1/1: wrong password")]
     with pytest.raises(SourceError, match=r"a:1 rejected authentication.*wrong password") as told:
@@ -58,7 +58,7 @@ def test_who_is_not_let_in_is_told_at_once(scripted: type[Scripted]) -> None:
     assert not isinstance(told.value, SourceSilentError)
 
 
-def test_silence_is_told_with_what_the_client_said(scripted: type[Scripted]) -> None:
+def test_silence_is_reported_with_what_the_client_said(scripted: type[Scripted]) -> None:
     scripted.outcomes = [KafkaError(KafkaError._TRANSPORT)]
     scripted.says = [KafkaError(KafkaError._TRANSPORT, "a:1/1: Connection refused")]
     with pytest.raises(SourceSilentError, match=r"a:1 did not report topics.*refused"):

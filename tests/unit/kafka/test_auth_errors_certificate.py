@@ -37,7 +37,7 @@ def server(shown: Certificate) -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_good_expired_foreign_and_misnamed_ones_are_told_apart(tmp_path: Path) -> None:
+def test_good_expired_foreign_and_misnamed_ones_are_distinguished(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     trusted = {"ssl.ca.location": str(authority.path)}
     with server(authority.sign("good")) as address:

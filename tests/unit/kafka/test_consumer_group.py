@@ -74,7 +74,7 @@ def test_silence_ends_with_the_time(scripted: type[Scripted]) -> None:
         ConsumerGroup(SOURCE, "readers", 0.0).committed([PLACE])
 
 
-def test_a_refusal_is_told_at_once(scripted: type[Scripted]) -> None:
+def test_a_refusal_is_reported_at_once(scripted: type[Scripted]) -> None:
     denied = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
     scripted.outcomes = [denied, denied]
     one = ConsumerGroup(SOURCE, "readers", 30.0)

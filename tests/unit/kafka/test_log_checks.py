@@ -42,7 +42,9 @@ def answer(
     return divergences(SOURCE, positions, 30)
 
 
-def test_answers_tell_cut_logs_from_expired_and_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_distinguish_cut_logs_from_expired_and_whole_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = answer(
         monkeypatch,
         KafkaError(RESET, CUT.format(4)),

@@ -81,7 +81,7 @@ def test_an_answer_without_an_offset_is_none_and_asked_for_again(
         never.end_offsets({"a": (0,)})
 
 
-def test_other_errors_and_leaders_that_never_come_are_told(
+def test_other_errors_and_leaders_that_never_come_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     denied = Cluster({"a": [KafkaError.TOPIC_AUTHORIZATION_FAILED]})

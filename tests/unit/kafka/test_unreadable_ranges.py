@@ -66,7 +66,7 @@ def test_nothing_is_blamed_where_all_can_be_read_or_nobody_answers(
     assert find_unreadable(SOURCE, ranges, MEMORY, Log({1: 1}).read) == []
 
 
-def test_ranges_are_told_apart_by_source() -> None:
+def test_ranges_are_distinguished_by_source() -> None:
     one, two = OffsetRange("a", "t", 0, 0, 1), OffsetRange("b", "t", 0, 0, 1)
     assert by_source([two, one, replace(one, partition=1)]) == [
         [one, replace(one, partition=1)],

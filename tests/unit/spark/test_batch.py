@@ -27,7 +27,7 @@ def batch(listener: Listener | None = None) -> Batch:
     return Batch(3, [A, B], BatchSpan(), 0.0, client_errors, cast("Any", None))
 
 
-def test_the_time_of_a_phase_is_added_up_and_told_even_if_it_fails() -> None:
+def test_the_time_of_a_phase_is_added_up_and_reported_even_if_it_fails() -> None:
     listener = Listener()
     one = batch(listener)
     with one.phase("stages"):

@@ -124,7 +124,7 @@ def test_what_is_read_again_sends_no_letter_twice(tmp_path: Path) -> None:
     assert pipeline.rows() == source.rows
 
 
-def test_rows_of_a_partition_that_had_told_nothing_yet_are_older_than_a_truncate(
+def test_rows_of_a_partition_that_had_no_position_yet_are_older_than_a_truncate(
     tmp_path: Path,
 ) -> None:
     source = TruncatedSource()

@@ -19,7 +19,7 @@ def test_the_error_of_a_traceback_is_found() -> None:
     assert raised_error("ingestd.errors.NoSuchError: x") is None
 
 
-def test_a_full_disk_is_told_whoever_met_it() -> None:
+def test_a_full_disk_is_reported_whoever_met_it() -> None:
     """In the words of this system, which Java and Arrow repeat."""
     with pytest.raises(OSError, match="No space left") as met, open("/dev/full", "wb", 0) as full:
         full.write(b"x")

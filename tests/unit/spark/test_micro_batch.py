@@ -21,7 +21,7 @@ from ingestd.spark.prefetch import Prefetch
 from tests.support import crash_scene
 
 
-def test_a_batch_tells_when_its_changes_were_made_and_what_feeds_its_tables(
+def test_a_batch_shows_when_its_changes_were_made_and_what_feeds_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client_errors: list[BatchSummary] = []
@@ -40,7 +40,7 @@ def test_a_batch_tells_when_its_changes_were_made_and_what_feeds_its_tables(
     assert [span.oldest for span in spans] == sorted({span.oldest for span in spans})
 
 
-def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
+def test_the_first_error_is_reported_whatever_a_jvm_that_is_gone_makes_of_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def gone(_: object) -> None:

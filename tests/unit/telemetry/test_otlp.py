@@ -46,7 +46,7 @@ def test_a_span_and_its_children_arrive_with_times_and_attributes(receiver: Otlp
     assert not first.events
 
 
-def test_who_tells_is_said_once_for_all_spans(receiver: OtlpReceiver) -> None:
+def test_the_resource_is_sent_once_for_all_spans(receiver: OtlpReceiver) -> None:
     sink = OtlpSink("shop", "1.2", receiver.endpoint)
     sink.take(batch())
     sink.close()

@@ -73,7 +73,9 @@ def test_what_lets_us_in_is_in_no_log_line_whatever_the_collector_answers(
         ("OTEL_SERVICE_NAME", "a-name-that-is-rather-long", set()),
     ],
 )
-def test_secrets_are_told_from_what_is_none(name: str, value: str, secrets: set[str]) -> None:
+def test_secrets_are_distinguished_from_other_values(
+    name: str, value: str, secrets: set[str]
+) -> None:
     found = set(secrets_of({name: value}, None))
     assert secrets <= found
     assert found == set() or secrets

@@ -17,7 +17,7 @@ def events(fields: list[dict[str, Any]], *rows: dict[str, Any]) -> list[SchemaCh
     return data_format.decode(chunk_of(values, None, topic="shop.inv.item"), {}, {}).schema_changes
 
 
-def test_rows_tell_the_names_that_their_fields_had() -> None:
+def test_rows_show_the_names_that_their_fields_had() -> None:
     field = {"name": "n", "type": "int", "aliases": ["m", "k"]}
     (found,) = events([ID, field], {"id": 1, "n": 2}, {"id": 2, "n": 3})
     assert found.columns == (("m", "n"), ("k", "n"))

@@ -41,7 +41,7 @@ def test_updates_are_two_rows_and_deletes_are_whole() -> None:
     ]  # fmt: skip
 
 
-def test_nobody_is_told_of_rows_before_without_asking() -> None:
+def test_before_images_are_left_out_unless_requested() -> None:
     assert told(False, *EVENTS[:2], ids=[1, 1]) == [(0, 0, A), (1, 2, B)]
 
 

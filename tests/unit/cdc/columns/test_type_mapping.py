@@ -14,7 +14,7 @@ def test_both_spellings_are_taken() -> None:
     }
 
 
-def test_name_that_there_is_not_lists_those_that_there_are() -> None:
+def test_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"no type mapping 'bool'.*tinyint1-not-bool"):
         read_type_mapping(["bool"], "canal-json")
 

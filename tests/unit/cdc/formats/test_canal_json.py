@@ -14,7 +14,7 @@ def decode(**fields: object) -> Decoded:
     return load_data_format("canal-json", FormatSettings()).decode(chunk_of([message]), {}, {})
 
 
-def test_an_alter_tells_of_columns_and_has_no_place_in_the_log() -> None:
+def test_an_alter_reports_columns_and_has_no_place_in_the_log() -> None:
     decoded = decode(sql="ALTER TABLE item CHANGE a b INT, DROP COLUMN c, ADD d INT")
     [event] = decoded.schema_changes
     assert event.source == SourceTable("inv", None, "item")

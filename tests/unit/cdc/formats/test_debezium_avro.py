@@ -124,7 +124,7 @@ def test_a_key_column_that_the_rows_lack_comes_from_the_key() -> None:
     assert rows(decode(registry, values, keys)) == [(0, 0, {"label": "a", "tenant": "t"})]
 
 
-def test_truncates_messages_and_unknown_operations_are_told_apart() -> None:
+def test_truncates_messages_and_unknown_operations_are_distinguished() -> None:
     registry = Registered()
     values = registry.avro(
         envelope([ID]),

@@ -58,7 +58,7 @@ def decode(*events: dict[str, Any]) -> Decoded:
     return data_format.decode(chunk_of(values), {}, {})
 
 
-def test_statements_in_avro_tell_of_columns_at_their_place_in_the_log() -> None:
+def test_statements_in_avro_report_columns_at_their_place_in_the_log() -> None:
     decoded = decode(
         altered("ALTER TABLE item ADD c INT", "id", "a", "c"),
         altered("ALTER TABLE item CHANGE a b INT, DROP c", "id", "b"),

@@ -200,7 +200,7 @@ def test_to_string_makes_every_column_text() -> None:
     assert batch.columns.to_pylist() == [{"id": "1", "f": "1.50", "b": "true", "o": '{"k":[1]}'}]
 
 
-def test_places_in_the_binary_log_of_a_transaction_tell_its_rows_apart() -> None:
+def test_places_in_the_binary_log_of_a_transaction_distinguish_its_rows() -> None:
     place = {"position": "mysql-bin.000003:100"}
     batch = only(
         decode(

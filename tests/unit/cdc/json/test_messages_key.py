@@ -9,7 +9,7 @@ from ingestd.cdc.record_errors import RecordError
 
 
 @pytest.mark.parametrize("name", ["id", "näme", 'a"b', "a\\b", "a\nb", "x" * 300])
-def test_names_of_every_kind_are_told_again_and_again(name: str) -> None:
+def test_names_of_every_kind_are_found_repeatedly(name: str) -> None:
     keys = MessageKeys()
     for fields in ({name: 1}, {name: 2}, {"other": 1, name: 3}, {name: 4}, {name: None}):
         text = json.dumps(fields).encode()

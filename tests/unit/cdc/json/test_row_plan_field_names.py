@@ -62,7 +62,7 @@ def test_what_is_no_object_is_refused(message: bytes) -> None:
         normalized_images(message)
 
 
-def test_errors_tell_the_own_names() -> None:
+def test_errors_show_the_own_names() -> None:
     form = msgspec.defstruct("Form", [("a", int)], rename={"a": escaped_name('a"b')})
     decode = with_own_names(msgspec.json.Decoder(form).decode)
     with pytest.raises(msgspec.ValidationError, match=r'`\$\.a"b`'):

@@ -39,12 +39,12 @@ def renames(*schemas: str, asked: bool = True) -> list[tuple[tuple[str, str | No
     return [schema_change.columns for schema_change in decoded.schema_changes]
 
 
-def test_messages_tell_the_names_that_their_fields_had_in_earlier_versions() -> None:
+def test_messages_show_the_names_that_their_fields_had_in_earlier_versions() -> None:
     assert renames(OLD, NEW) == [(("label", "title"),)]
     assert renames(OLD, NEW, NEWER) == [(("title", "name"), ("label", "name"))]
 
 
-def test_the_first_version_tells_nothing_nor_does_one_that_cannot_be_read() -> None:
+def test_the_first_version_shows_nothing_nor_does_one_that_cannot_be_read() -> None:
     assert renames(NEW) == []
     assert renames("message {", OLD, NEW) == [(("label", "title"),)]
 

@@ -103,7 +103,7 @@ def test_without_a_token_no_bytes_of_records_are_shown(settings: PipelineSetting
     assert not [text for _, text in shown.texts if "4111" in text]
 
 
-def test_a_table_that_cannot_be_read_is_told(settings: PipelineSettings) -> None:
+def test_a_table_that_cannot_be_read_is_reported(settings: PipelineSettings) -> None:
     write(settings, [letter(1)])
     lake = Path(settings.warehouse)
     for file in lake.glob("ods.db/ingestd_dead_letters/manifest/manifest-*"):

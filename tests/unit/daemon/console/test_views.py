@@ -90,7 +90,7 @@ def test_errors_come_before_everything_that_is_well(status: Status) -> None:
     assert "no broker; look at the network policy" in page.of("li")
 
 
-def test_changes_of_schemas_are_told_newest_first(status: Status) -> None:
+def test_changes_of_schemas_are_reported_newest_first(status: Status) -> None:
     first = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
     wider = replace(first, id=1, fields=(*first.fields, DataField(1, "a<b", parse_type("INT"))))
     status.tables_opened({"db.orders": OpenedTable(first)})
@@ -105,13 +105,13 @@ def test_tables_show_their_lag(status: Status) -> None:
     assert "lag in seconds" in outline(status).of("th")
 
 
-def test_a_running_batch_is_told_by_phase(status: Status) -> None:
+def test_a_running_batch_is_reported_by_phase(status: Status) -> None:
     status.batch_started("4", [])
     status.phase("decode", 1.25)
     assert any("batch 4 for 0 s (decode 1.2 s)" in text for text in outline(status).of("p"))
 
 
-def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
+def test_compaction_is_reported_by_table_and_by_what_it_did(status: Status) -> None:
     done = {"at": 1_700_000_000.0, "table": "db.orders", "result": "compacted", "seconds": 2.4,
             "files_before": 6, "files_after": 1, "bytes_read": 6000, "bytes_written": 1500,
             "snapshot_id": 10, "message": ""}  # fmt: skip

@@ -59,5 +59,7 @@ def test_what_is_no_call_is_said(text: str, message: str) -> None:
         ("(upper(a))", None),
     ],
 )
-def test_plain_calls_are_told_from_other_expressions(text: str, function: str | None) -> None:
+def test_plain_calls_are_distinguished_from_other_expressions(
+    text: str, function: str | None
+) -> None:
     assert called_function(text) == function

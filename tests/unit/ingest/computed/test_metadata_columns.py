@@ -72,7 +72,7 @@ def test_names_that_mean_nothing_are_refused(names: tuple[str, ...], message: st
         check_metadata(names)
 
 
-def test_all_that_there_are_are_taken() -> None:
+def test_all_metadata_columns_are_taken() -> None:
     check_metadata(tuple(METADATA_TYPES))
 
 

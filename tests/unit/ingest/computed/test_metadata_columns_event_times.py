@@ -62,7 +62,7 @@ def test_no_messages_have_no_times() -> None:
     assert event_times("canal-json", []).to_pylist() == []
 
 
-def test_formats_that_do_not_tell_are_refused_by_name() -> None:
+def test_formats_without_event_times_are_refused_by_name() -> None:
     with pytest.raises(
         UnsupportedError, match=r"'avro' do not contain the time of a change.*canal-json"
     ):

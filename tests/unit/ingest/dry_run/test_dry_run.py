@@ -112,7 +112,7 @@ def test_a_topic_of_another_format_would_be_set_aside(run: Run) -> None:
     assert "which look like maxwell-json" in found.set_aside["s", "orders"]
 
 
-def test_records_that_cannot_be_used_are_told_with_their_place(run: Run) -> None:
+def test_records_that_cannot_be_used_are_reported_with_their_place(run: Run) -> None:
     good = (key(id=1), event("c", {"id": 1}))
     found = run(chunk([good, (key(id=2), b"{bad")], partition=3))
     assert found.passed

@@ -47,7 +47,7 @@ def test_a_table_that_needs_nothing_stays() -> None:
     assert one.buckets == "dynamic buckets with a hash index"
 
 
-def test_changes_of_columns_are_told_by_what_they_were() -> None:
+def test_changes_of_columns_are_reported_by_what_they_were() -> None:
     after = apply_changes(
         schema(),
         [
@@ -80,6 +80,6 @@ def test_an_impossible_new_table_has_no_columns() -> None:
     assert (one.verdict, one.columns) == ("impossible", ())
 
 
-def test_a_bucket_that_is_no_number_is_told() -> None:
+def test_a_bucket_that_is_no_number_is_reported() -> None:
     broken = replace(schema(), options={"bucket": "many"})
     assert "many" in outlook(broken, broken, problem="why").buckets

@@ -146,7 +146,7 @@ def test_a_table_has_one_job_at_a_time(choice: MaintenanceScheduler) -> None:
     assert choice.take(1000.5) == Job("expire", "db.a")
 
 
-def test_full_compactions_are_told_from_others(choice: MaintenanceScheduler) -> None:
+def test_full_compactions_are_distinguished_from_others(choice: MaintenanceScheduler) -> None:
     full = schema(changelog_producer="full-compaction")
     choice.committed("db.a", TableGrowth(full, 1, {PLACE: 1}), 0.0)
     assert choice.take(0.0) == Job("full", "db.a")

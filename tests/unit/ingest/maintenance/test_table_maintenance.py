@@ -144,7 +144,7 @@ def test_append_tables_are_due_when_there_are_enough_new_files() -> None:
     assert not one.is_over_stop
 
 
-def test_more_runs_than_the_stop_trigger_are_told_once_they_are_known() -> None:
+def test_more_runs_than_the_stop_trigger_are_reported_once_they_are_known() -> None:
     one = work(schema(num_sorted_run__stop_trigger="6"))
     append(one, 2, a=100)
     assert not one.is_over_stop
@@ -254,7 +254,7 @@ def test_what_a_compaction_has_left_is_due_at_once() -> None:
     assert not one.is_due(9.0)
 
 
-def test_many_commits_without_a_look_are_no_longer_told_apart() -> None:
+def test_many_unexamined_commits_are_no_longer_distinguished() -> None:
     one = work(schema(num_sorted_run__compaction_trigger="100000"))
     for snapshot in range(1, 1001):
         append(one, snapshot, a=1)

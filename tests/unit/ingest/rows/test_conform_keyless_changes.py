@@ -65,7 +65,7 @@ def test_an_audit_has_every_change_with_its_kind() -> None:
     assert not rig.rows("ingestd_dead_letters", "reason")
 
 
-def test_an_audit_tells_kinds_whatever_columns_are_selected() -> None:
+def test_an_audit_shows_kinds_whatever_columns_are_selected() -> None:
     rig = rig_with("audit", shape=ShapeSettings(include=("v",)))
     rig.produce(*(record(change) for change in CHANGES))
     rig.run()

@@ -49,7 +49,7 @@ def rig_with(shape: ShapeSettings = ShapeSettings(), **settings: Any) -> Rig:  #
     return Rig(settings={"orders": TableSettings(shape=shape, **settings)})
 
 
-def test_shards_meet_in_one_table_told_apart_by_a_column_of_the_key() -> None:
+def test_shards_meet_in_one_table_distinguished_by_a_column_of_the_key() -> None:
     rig = Rig(routing=SHARDS)
     for shard in ("1", "2"):
         rig.produce(
@@ -239,7 +239,7 @@ def test_both_names_of_a_renamed_column_are_one_column() -> None:
     ]
 
 
-def test_decoders_are_told_of_the_columns_as_the_source_has_them() -> None:
+def test_decoders_get_the_columns_as_the_source_has_them() -> None:
     policy = EvolutionPolicy(aliases={"new": "old"})
     shape = computed(day="truncate(at, 10)")
     rig = rig_with(shape, evolution=policy, primary_keys=("id", "day"), options={"bucket": "1"})

@@ -71,7 +71,7 @@ def test_a_changelog_of_what_comes_has_every_change_with_the_row_before(asked: l
     assert result.counts.files["lake.orders"] == 2
 
 
-def test_nobody_is_asked_where_no_table_tells_what_came(asked: list[bool]) -> None:
+def test_no_before_images_without_a_changelog(asked: list[bool]) -> None:
     one = rig({"changelog-producer": "lookup"})
     one.produce(*updates("a"))
     one.run()
@@ -137,7 +137,7 @@ def test_sums_take_back_what_an_update_replaced() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_runs_of_rows_tell_of_a_key_in_its_order(partitions: int) -> None:
+def test_runs_of_rows_report_a_key_in_its_order(partitions: int) -> None:
     """A key may have come through several topic partitions."""
     one = rig(INPUT, overrides={"write_buffer_size": 1})
     changes = updates(*"abcdefgh")
@@ -151,7 +151,7 @@ def test_runs_of_rows_tell_of_a_key_in_its_order(partitions: int) -> None:
     assert result.counts.files["lake.orders"] > 4
 
 
-def test_rows_that_follow_a_truncate_in_its_batch_are_told() -> None:
+def test_rows_that_follow_a_truncate_in_its_batch_are_reported() -> None:
     one = rig(INPUT)
     one.produce(*updates("a"))
     one.run()
@@ -162,7 +162,7 @@ def test_rows_that_follow_a_truncate_in_its_batch_are_told() -> None:
     assert told(one) == [("+I", "a"), ("+I", "z")]
 
 
-def test_a_batch_that_ran_before_is_not_told_twice() -> None:
+def test_a_batch_that_ran_before_is_not_reported_twice() -> None:
     one = rig(INPUT)
     one.produce(*updates("a", "b", "c"))
     one.run()

@@ -33,7 +33,7 @@ def test_only_the_newest_changes_are_kept() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[5]", '[["a", "b", "c"]]'])
-def test_damage_is_told_with_the_table(text: str) -> None:
+def test_damage_is_reported_with_the_table(text: str) -> None:
     with pytest.raises(FormatError, match=r"table lake\.t: option 'ingestd\.column-changes'"):
         read_column_history({COLUMN_HISTORY_OPTION: text}, "lake.t")
 

@@ -125,7 +125,7 @@ def test_position_that_goes_back_in_the_only_partition_does_not_stop() -> None:
     assert rig.rows("orders") == [{"id": 2}]
 
 
-def test_snapshot_rows_do_not_tell_how_far_the_log_got() -> None:
+def test_snapshot_rows_do_not_show_how_far_the_log_got() -> None:
     rig = Rig()
     rig.produce(insert(1, 90, snapshot=True), insert(2, 10))
     assert rig.run().positions == {ORDERS: 10}

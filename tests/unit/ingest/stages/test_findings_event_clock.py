@@ -70,7 +70,7 @@ def clock() -> tuple[EventClock, BatchTimes]:
 
 
 @pytest.mark.parametrize(("data_format", "message", "time"), MESSAGES)
-def test_a_message_tells_what_the_metadata_column_tells(
+def test_a_message_has_the_time_of_the_metadata_column(
     data_format: str, message: bytes, time: int
 ) -> None:
     assert change_time(data_format, message) == time
@@ -95,22 +95,22 @@ def test_a_message_tells_what_the_metadata_column_tells(
         b'{"ts_ms":5}',
     ],
 )
-def test_an_odd_message_tells_none(message: bytes | None) -> None:
+def test_an_odd_message_has_no_time(message: bytes | None) -> None:
     assert change_time("debezium-json", message) is None
 
 
-def test_formats_that_are_not_known_to_tell_tell_none() -> None:
+def test_formats_without_an_event_time_have_none() -> None:
     assert change_time("debezium-avro", change(5)) is None
 
 
-def test_the_first_and_the_last_row_tell_for_their_table() -> None:
+def test_the_first_and_the_last_row_set_the_time_of_their_table() -> None:
     one, times = clock()
     data = chunk(change(9), change(4), change(1), change(8))
     one.note("s", data, [shaped(data.offsets[1:])])
     assert times.events == {"db.t": EventSpan(4, 8)}
 
 
-def test_the_last_record_tells_how_far_its_topic_partition_was_read() -> None:
+def test_the_last_record_shows_how_far_its_topic_partition_was_read() -> None:
     one, times = clock()
     one.note("s", chunk(change(4), change(8)), [])
     one.note("s", chunk(change(5)), [])
@@ -126,7 +126,7 @@ def test_a_record_without_a_time_of_its_own_has_that_of_kafka() -> None:
     assert times.events == {"db.t": EventSpan(77, 80)}
 
 
-def test_a_record_without_any_time_tells_nothing() -> None:
+def test_a_record_without_any_time_is_ignored() -> None:
     one, times = clock()
     data = chunk(None, stamp=-1)
     one.note("s", data, [shaped(data.offsets)])
@@ -158,7 +158,7 @@ def test_times_reach_the_driver_by_table_and_topic_partition() -> None:
 
 
 @pytest.mark.usefixtures("json_changes")
-def test_rows_that_the_table_holds_are_not_told_of_again() -> None:
+def test_rows_that_the_table_holds_are_not_reported_again() -> None:
     rig = Rig()
     rig.produce(*(record(Change({"id": i})) for i in range(2)))
     rig.run()

@@ -196,7 +196,7 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
     ],
     ids=["abort marker", "report"],
 )
-def test_batch_that_runs_again_is_void(extra: bytes) -> None:
+def test_batch_that_runs_again_is_aborted(extra: bytes) -> None:
     assert receive([blob([1]), extra]).is_aborted
 
 

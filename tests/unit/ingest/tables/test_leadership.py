@@ -28,7 +28,7 @@ def claimed(io: MemoryFileIO, holder: str) -> Leadership:
     return one
 
 
-def test_the_newest_claim_leads_and_the_one_before_is_told_by_name() -> None:
+def test_the_newest_claim_leads_and_the_one_before_is_reported_by_name() -> None:
     io = MemoryFileIO()
     first = claimed(io, "a:1")
     first.check()
@@ -106,7 +106,7 @@ def test_a_claimant_that_died_in_the_place_of_an_older_term_does_not_give_it_bac
         replaced.check()
 
 
-def test_a_term_that_was_deleted_by_hand_is_not_told_as_a_daemon() -> None:
+def test_a_term_that_was_deleted_by_hand_is_not_reported_as_a_daemon() -> None:
     io = MemoryFileIO()
     one = claimed(io, "a")
     io.delete_quietly(f"{FOLDER}/term-1")
@@ -114,7 +114,7 @@ def test_a_term_that_was_deleted_by_hand_is_not_told_as_a_daemon() -> None:
         one.check()
 
 
-def test_where_nothing_can_be_deleted_the_one_before_is_told_too() -> None:
+def test_where_nothing_can_be_deleted_the_one_before_is_reported_too() -> None:
     class Undeletable(MemoryFileIO):
         """A store whose policy forbids it."""
 

@@ -68,7 +68,7 @@ def test_what_the_server_wants_and_we_cannot_is_refused_by_name(
         opened(server, config={"overrides": {option: value}})
 
 
-def test_an_unknown_warehouse_and_a_missing_address_are_told() -> None:
+def test_an_unknown_warehouse_and_a_missing_address_are_reported() -> None:
     script = [Reply(404, {"message": "no lake"})]
     unknown = pytest.raises(ConfigError, match="no warehouse 'lake': no lake")
     with ScriptedServer(script) as server, unknown:
@@ -147,7 +147,7 @@ def test_a_database_with_tables_is_kept_unless_told(server: ScriptedServer) -> N
     assert server.asked[-1].method == "DELETE"
 
 
-def test_missing_databases_are_told_apart_from_refusals(server: ScriptedServer) -> None:
+def test_missing_databases_are_distinguished_from_refusals(server: ScriptedServer) -> None:
     with pytest.raises(TableNotFoundError, match="no database 'shop'"):
         opened(server, NO_DATABASE, Reply(200, {"databases": ["b"]})).list_tables("shop")
     with pytest.raises(ConfigError, match="403"):

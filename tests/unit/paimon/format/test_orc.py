@@ -76,7 +76,7 @@ def test_columns_come_in_the_order_asked_for_and_absent_ones_are_left_out() -> N
     assert read_file(io, PATH, ["z"]).num_rows == 1
 
 
-def test_size_is_told_without_a_file() -> None:
+def test_size_is_reported_without_a_file() -> None:
     io = MemoryFileIO()
     table = _table(io, [("a", "INT")])
     rows = rows_table(table.schema, [{"a": n} for n in range(1000)])

@@ -150,7 +150,7 @@ def test_columns_come_in_the_order_asked_for_and_absent_ones_are_left_out() -> N
     assert read_file(io, PATH, ["c", "z", "a"]).to_pydict() == {"c": [3], "a": [1]}
 
 
-def test_size_is_told_without_a_file() -> None:
+def test_size_is_reported_without_a_file() -> None:
     io, table = MemoryFileIO(), pa.table({"a": list(range(1000))})
     assert encoded_size(table, _options()) == write_file(io, PATH, table, _options())
 

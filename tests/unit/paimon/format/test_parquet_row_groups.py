@@ -81,7 +81,7 @@ def test_columns_of_another_type_than_expected_are_not_known(path: Path) -> None
     assert seen == [{"s"}] * 3
 
 
-def test_only_wanted_groups_are_read_and_their_places_are_told(path: Path) -> None:
+def test_only_wanted_groups_are_read_and_their_places_are_reported(path: Path) -> None:
     def test(stats: Any) -> bool:
         return bool(stats["i"].low != 0)
 

@@ -67,7 +67,7 @@ def test_overwriting_replaces_and_leaves_nothing_else(place: tuple[FileIO, str])
     assert io.list_names(f"{root}/d") == ["LATEST"]
 
 
-def test_what_is_missing_is_told_apart_from_failure(place: tuple[FileIO, str]) -> None:
+def test_what_is_missing_is_distinguished_from_failure(place: tuple[FileIO, str]) -> None:
     io, root = place
     for read in (io.read_bytes, io.size, io.open_input):
         with pytest.raises(FileNotFoundError):
@@ -216,7 +216,7 @@ def test_a_rename_never_replaces(place: tuple[FileIO, str]) -> None:
         io.rename_directory(f"{root}/none", f"{root}/c")
 
 
-def test_a_listing_tells_what_is_there_and_how_old(place: tuple[FileIO, str]) -> None:
+def test_a_listing_shows_what_is_there_and_how_old(place: tuple[FileIO, str]) -> None:
     io, root = place
     assert io.list_entries(f"{root}/a") == []
     io.write_new(f"{root}/a/b/c", b"content")

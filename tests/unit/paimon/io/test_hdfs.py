@@ -51,7 +51,7 @@ def test_a_file_is_no_empty_directory(names: FakeHdfs) -> None:
     assert io.list_names(f"{ROOT}/f") == []
 
 
-def test_a_deletion_that_fails_is_quiet_and_others_are_told(names: FakeHdfs) -> None:
+def test_a_deletion_that_fails_is_quiet_and_others_are_reported(names: FakeHdfs) -> None:
     io = HdfsFileIO()
     denied = RuntimeError('RPCError("org.x.AccessControlException", "no")')
     names.before["delete"] = [denied, denied, denied]

@@ -1,4 +1,4 @@
-"""Clients of clusters: whose settings they have, and that there is one for each."""
+"""Clients of clusters: their settings, and one client for each cluster."""
 
 from pathlib import Path
 

@@ -28,7 +28,7 @@ def test_it_reads_like_a_file(reader: ObjectReader) -> None:
     assert len(reader.read(50)) == 5
 
 
-def test_an_object_that_is_gone_is_told_by_its_path() -> None:
+def test_an_object_that_is_gone_is_reported_by_its_path() -> None:
     gone = ObjectReader(MemoryStore(), "k", "s3://b/k", 100)
     with pytest.raises(StorageError, match="s3://b/k"):
         gone.read(1)

@@ -16,7 +16,7 @@ def test_one_that_is_not_is_named_with_how_to_get_it() -> None:
         optional_package("no_such_package")
 
 
-def test_what_a_package_itself_lacks_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_package_itself_lacks_is_reported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> object:
         raise ModuleNotFoundError(name="something_inside")
 

@@ -27,7 +27,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.list_(p
         ("s3://bucket/lake/db.db/table", ("s3://bucket/lake", "db.table")),
     ],
 )
-def test_a_path_tells_warehouse_and_table(path: str, place: tuple[str, str]) -> None:
+def test_a_path_shows_warehouse_and_table(path: str, place: tuple[str, str]) -> None:
     assert split_path(path) == place
 
 

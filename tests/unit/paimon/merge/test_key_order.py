@@ -80,7 +80,7 @@ def test_zeros_are_one_key_whatever_their_sign() -> None:
 @pytest.mark.parametrize(
     ("values", "expected"), [([1, 2, 3], True), ([1, 1], False), ([2, 1], False), ([], True)]
 )
-def test_sorted_keys_are_told(values: list[int], expected: bool) -> None:
+def test_sorted_keys_are_recognized(values: list[int], expected: bool) -> None:
     assert is_key_sorted(pa.table({"k": pa.array(values, pa.int32())}), ["k"]) is expected
 
 

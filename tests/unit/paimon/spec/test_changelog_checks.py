@@ -38,7 +38,7 @@ def test_an_unknown_producer_is_named_with_those_that_exist() -> None:
 
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
-def test_overwrites_are_not_read_where_compaction_tells_of_them(producer: str) -> None:
+def test_overwrites_are_not_read_where_compaction_reports_them(producer: str) -> None:
     overwrite = {"streaming-read-overwrite": "true"}
     assert changelog_producer(table("input", **overwrite)) == "input"
     with pytest.raises(ConfigError, match="cannot be used with 'streaming-read-overwrite'"):

@@ -68,7 +68,7 @@ def test_layouts_of_other_versions_are_not_understood() -> None:
     assert decode_bitmap_index(data, parse_type("DECIMAL(5, 1)"), "f") is None
 
 
-def test_truncation_is_told() -> None:
+def test_truncation_is_reported() -> None:
     t = vector_type("STRING")
     data = bytes.fromhex(CASES[2]["bytes"])
     with pytest.raises(FormatError, match="bitmap index of f is damaged"):

@@ -40,6 +40,6 @@ def test_most_of_what_was_not_put_in_is_denied() -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", b"\0\0\0\3", bytes(9), b"\0\0\4\1\0"])
-def test_damage_is_told(broken: bytes) -> None:
+def test_damage_is_reported(broken: bytes) -> None:
     with pytest.raises(FormatError, match="bloom filter of f is damaged"):
         may_contain(broken, np.zeros(1, np.uint64), "f")

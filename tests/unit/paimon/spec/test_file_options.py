@@ -52,7 +52,7 @@ def test_changelog_files_have_their_own_style() -> None:
     assert (plain.file_format, plain.file_compression) == ("orc", "zstd")
 
 
-def test_a_file_name_may_tell_the_compression() -> None:
+def test_a_file_name_may_show_the_compression() -> None:
     options = core_options(table({"file.suffix.include.compression": "true"}))
     assert options.file_extension == "zstd.parquet"
     assert core_options(table({})).file_extension == "parquet"

@@ -26,7 +26,7 @@ def test_equal_keys_have_equal_prints_wherever_they_stand() -> None:
     assert _pairs(key_fingerprints([chunked], [TEXT], SEEDS)) == whole[2:]
 
 
-def test_a_single_number_is_told_apart_from_every_other_by_either_half() -> None:
+def test_a_single_number_is_distinguished_from_every_other_by_either_half() -> None:
     numbers = np.concatenate([np.arange(-50_000, 50_000), np.arange(50_000) << 44])
     prints = key_fingerprints([pa.array(numbers)], [NUMBER], SEEDS)
     distinct = len(np.unique(numbers))

@@ -44,7 +44,7 @@ def test_what_is_no_bitmap_is_refused(broken: bytes) -> None:
 
 
 @given(st.data())
-def test_damage_is_told_or_harmless(data: st.DataObject) -> None:
+def test_damage_is_reported_or_harmless(data: st.DataObject) -> None:
     numbers = np.array([1, 2, 3, 4, 5, 6, 7, 70_000, 200_000], np.uint32)
     whole = bytearray(encode_roaring(numbers))
     place = data.draw(st.integers(0, len(whole) - 1))

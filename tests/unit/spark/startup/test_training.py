@@ -49,7 +49,7 @@ def test_one_that_is_there_is_not_made_again(
     assert started == []
 
 
-def test_a_jvm_that_records_nothing_is_told_of(
+def test_a_jvm_that_records_nothing_is_reported(
     archive: Path, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main() == 1

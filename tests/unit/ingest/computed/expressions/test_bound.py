@@ -69,7 +69,7 @@ def test_results_have_types(text: str, data_type: str) -> None:
         ("1 + true", "+ does not take INT, BOOLEAN"),
     ],
 )
-def test_mistakes_that_need_no_types_are_told_when_the_text_is_read(
+def test_mistakes_that_need_no_types_are_reported_when_the_text_is_read(
     text: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -93,7 +93,7 @@ def test_mistakes_that_need_no_types_are_told_when_the_text_is_read(
         ("f % 2", "% takes exact numbers"),
     ],
 )
-def test_types_that_do_not_go_together_are_told(text: str, message: str) -> None:
+def test_types_that_do_not_go_together_are_reported(text: str, message: str) -> None:
     types = {name: parse_type(kind) for name, (kind, _) in COLUMNS.items()}
     with pytest.raises(ConfigError) as caught:
         read_expression(text).type_with(types)

@@ -21,7 +21,7 @@ def test_expressions_are_pickled_as_nodes() -> None:
     assert pickle.loads(data) == expression
 
 
-def test_columns_are_named_once_and_time_is_told() -> None:
+def test_columns_are_named_once_and_use_of_the_clock_is_known() -> None:
     assert read_expression("a + b * a").columns == ("a", "b")
     assert read_expression("coalesce(a, cast(now() as string))").depends_on_time
     assert not read_expression("upper(a)").depends_on_time

@@ -61,7 +61,7 @@ def test_precedence_is_that_of_sql() -> None:
         ("(" * 3000 + "a" + ")" * 3000, "too deep"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, message: str) -> None:
+def test_what_cannot_be_read_is_reported_with_its_place(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_sql(text)
     assert message in caught.value.message

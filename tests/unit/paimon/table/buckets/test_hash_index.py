@@ -94,7 +94,7 @@ def test_cache_counts_a_path_once() -> None:
     assert cache.nbytes == 8
 
 
-def test_cache_forgets_what_it_is_told_to() -> None:
+def test_cache_forgets_what_it_is_asked_to() -> None:
     cache = HashCache(100)
     cache.put("a", np.zeros(2, np.int32))
     cache.discard("a")

@@ -167,7 +167,7 @@ def test_an_overwrite_takes_out_what_came_after_its_plan() -> None:
     assert verify(table) == []
 
 
-def test_what_would_go_is_told_before() -> None:
+def test_what_would_go_is_reported_before() -> None:
     table = filled()
     snapshot = latest_snapshot(table.io, table.paths)
     found = replaced_partitions(table, snapshot, partition_filter(table, [{"dt": "a", "hr": 0}]))

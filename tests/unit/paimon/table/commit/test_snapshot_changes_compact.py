@@ -106,7 +106,7 @@ def test_its_own_view_of_deletion_vectors_has_to_be_the_newest() -> None:
         append(table, "d", 3, late, state=state)
 
 
-def test_changes_that_a_compaction_tells_are_in_its_snapshot() -> None:
+def test_changes_that_a_compaction_shows_are_in_its_snapshot() -> None:
     table = table_with_two_levels()
     told = data_file("changes", rows=7, level=4)
     append(table, "c", 1, compaction(compact_changelog=(told,)))

@@ -144,7 +144,7 @@ def test_all_files_are_rewritten_if_that_is_asked_for(tmp_path: Path) -> None:
     assert upgraded(compacted(table, full=True)) == (0, 1)
 
 
-def test_what_a_full_compaction_changes_is_told_once(tmp_path: Path) -> None:
+def test_what_a_full_compaction_changes_is_reported_once(tmp_path: Path) -> None:
     table = new(tmp_path, **{"changelog-producer": "full-compaction"})
     put(table, [{"k": 1, "v": 1}, {"k": 2, "v": 2}])
     compacted(table, full=True)
@@ -155,7 +155,7 @@ def test_what_a_full_compaction_changes_is_told_once(tmp_path: Path) -> None:
     assert compacted(table, full=True).status == "nothing"
 
 
-def test_first_rows_are_told_and_later_ones_are_not(tmp_path: Path) -> None:
+def test_first_rows_are_reported_and_later_ones_are_not(tmp_path: Path) -> None:
     table = new(tmp_path, **{"merge-engine": "first-row"}, **LOOKUP)
     forced_up(table, [{"k": 5, "v": 50}, {"k": 77, "v": 7}])
     assert changes(table)[20:] == [("+I", 77, 7)]

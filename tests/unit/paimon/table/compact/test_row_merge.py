@@ -133,7 +133,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-def test_a_lookup_tells_what_has_changed() -> None:
+def test_a_lookup_shows_what_has_changed() -> None:
     found = block(*CHANGED, picked=1, looks_up=True, drops_deletes=True, changes=ChangeRules())
     assert told(found.changes) == CHANGES
     assert told(found.rows) == [("+I", 1, 11), ("+I", 3, 3), ("+I", 5, 50)]
@@ -142,7 +142,7 @@ def test_a_lookup_tells_what_has_changed() -> None:
     assert found.changes.column("_SEQUENCE_NUMBER").to_pylist()[:2] == [100, 200]
 
 
-def test_a_full_compaction_tells_what_has_changed_on_the_top_level() -> None:
+def test_a_full_compaction_shows_what_has_changed_on_the_top_level() -> None:
     found = block(*CHANGED, drops_deletes=True, changes=ChangeRules(), top_level=TOP)
     assert told(found.changes) == CHANGES
     middle = ((0, [(1, 1)]), (3, [(1, 2), (2, 2)]), (TOP, [(1, 3)]))

@@ -68,7 +68,7 @@ def test_a_key_is_in_one_block_only_whatever_the_batches_are(
     assert rows == sum(len(set(run)) for run in runs)
 
 
-def test_rows_tell_their_place_if_that_is_asked_for(
+def test_rows_show_their_place_if_that_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_of(tmp_path, [[("a", float(n)) for n in range(5)]])

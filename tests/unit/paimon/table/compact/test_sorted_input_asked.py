@@ -110,7 +110,7 @@ def test_of_row_groups_without_any_of_the_keys_only_keys_are_decoded(tmp_path: P
     assert found(table, sources)[1] == pairs(71)
 
 
-def test_a_file_of_another_number_of_rows_is_told_though_groups_were_left_out(
+def test_a_file_of_another_number_of_rows_is_reported_though_groups_were_left_out(
     tmp_path: Path,
 ) -> None:
     table = table_of(tmp_path, pairs(*range(40)), pairs(2, 35))

@@ -60,6 +60,6 @@ def test_files_of_several_writers_with_equal_numbers_are_all_kept() -> None:
     assert names(Levels.of(INT, [later, twins[0]], 6)) == [["b"], ["a"]]
 
 
-def test_the_top_level_tells_when_it_was_last_written() -> None:
+def test_the_top_level_shows_when_it_was_last_written() -> None:
     assert Levels.of(INT, FILES, 6).last_full_ms == 7
     assert Levels.of(INT, FILES, 7).last_full_ms is None

@@ -74,7 +74,7 @@ def test_an_older_index_stays_what_it_was() -> None:
     assert (old.counts.tolist(), new.counts.tolist()) == ([2, 0], [1, 2])
 
 
-def test_keys_that_share_one_number_are_told_apart_by_the_other() -> None:
+def test_keys_that_share_one_number_are_distinguished_by_the_other() -> None:
     first = np.array([7, 7, 7, 9], np.uint64)
     keys = KeyFingerprints(first, np.array([1, 2, 3, 1], np.uint64))
     index = KeyIndex.of(_dictionary(4), keys.take(np.array([0, 2, 3])), _buckets(0, 2, 3))

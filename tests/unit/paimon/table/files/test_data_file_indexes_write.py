@@ -45,7 +45,7 @@ def _may_match(table: FileStoreTable, text: str) -> bool:
 
 
 @pytest.mark.parametrize("threshold", ["1 mb", "1 b"], ids=["embedded", "beside"])
-def test_indexes_tell_what_a_file_does_not_hold(threshold: str) -> None:
+def test_indexes_show_what_a_file_does_not_hold(threshold: str) -> None:
     table = _table(**{"file-index.in-manifest-threshold": threshold})
     for text in ("k = 4", "s = 's1'", "s IS NULL", "x = 0", "x = -0.0", "k IN (1, 4)", "k > 500",
                  "s != 's1'", "NOT s = 'no'", "s IN ('no', 's2')", "s IS NOT NULL"):  # fmt: skip

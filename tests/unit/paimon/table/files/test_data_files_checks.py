@@ -56,7 +56,7 @@ def test_without_counts_there_is_nothing_to_compare(
     check_nulls("f", other, dataclasses.replace(file, value_stats=unknown), table.schema)
 
 
-def test_a_row_kind_that_there_is_not_is_an_error(file: DataFileMeta) -> None:
+def test_an_unknown_row_kind_is_an_error(file: DataFileMeta) -> None:
     kinds = pa.table({"_VALUE_KIND": pa.array([0, 3, None], pa.int8())})
     check_columns("/f", kinds, file, [])
     for wrong in (-1, 4):

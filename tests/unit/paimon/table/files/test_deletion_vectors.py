@@ -45,7 +45,7 @@ def test_a_data_file_has_one_vector_only() -> None:
         DeletionVectors.of(table, entries)
 
 
-def test_a_missing_index_file_is_told() -> None:
+def test_a_missing_index_file_is_reported() -> None:
     table = _table()
     entry = write_deletion_vectors(table, EMPTY_ROW, 0, {"a": _positions(1)})
     table.io.delete_quietly(table.paths.index(entry.file_name))

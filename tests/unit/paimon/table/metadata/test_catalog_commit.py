@@ -52,7 +52,7 @@ def served(*lost: str) -> tuple[FileStoreTable, Server]:
     return replace(table, snapshot_commit=server), server
 
 
-def test_the_server_is_told_what_each_partition_gains() -> None:
+def test_the_server_gets_what_each_partition_gains() -> None:
     table, server = served()
     put(table, [{"id": 1, "dt": 19857}, {"id": 2, "dt": 19857}, {"id": 3, "dt": 0}])
     (branch, snapshot_id, changes) = server.asked[0]

@@ -33,7 +33,7 @@ def test_the_newest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None)
     assert latest_snapshot_id(table.io, table.paths) == 3
 
 
-def test_a_hint_ahead_of_all_snapshots_tells_of_a_lost_one() -> None:
+def test_a_hint_ahead_of_all_snapshots_reveals_a_lost_one() -> None:
     table = table_with_snapshots(3)
     table.io.delete_quietly(table.paths.snapshot(3))
     with pytest.raises(FormatError, match=r"LATEST names snapshot 3, but .* is \S*/snapshot-2:"):

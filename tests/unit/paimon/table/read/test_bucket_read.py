@@ -92,7 +92,7 @@ def test_a_bucket_comes_section_by_section() -> None:
         ([(1, 0, 9)], True),
     ],
 )
-def test_files_tell_the_age_of_rows_if_none_reaches_into_another(
+def test_files_show_the_age_of_rows_if_none_reaches_into_another(
     files: list[tuple[int, int, int]], expected: bool
 ) -> None:
     metas = [
@@ -102,7 +102,7 @@ def test_files_tell_the_age_of_rows_if_none_reaches_into_another(
     assert ages_by_file(metas) is expected
 
 
-def test_rows_are_merged_by_their_numbers_where_files_do_not_tell() -> None:
+def test_rows_are_merged_by_their_numbers_where_files_do_not_show_it() -> None:
     columns = [("id", "INT"), ("v", "STRING")]
     table = native_table("/w", columns, keys=["id"], io=MemoryFileIO())
     put(table, [{"id": 1, "v": "old"}, {"id": 2, "v": "kept"}])

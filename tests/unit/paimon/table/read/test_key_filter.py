@@ -21,7 +21,7 @@ def test_rows_match_by_all_columns_of_the_key() -> None:
     assert mask.to_pylist() == [True, False, True, False, False]
 
 
-def test_keys_are_told_apart_by_partition() -> None:
+def test_keys_are_distinguished_by_partition() -> None:
     table = native_table("/w", KEYS, keys=["a", "b"], partitions=["b"], io=MemoryFileIO())
     wanted = pa.table({"b": ["y", "x", "y"], "a": pa.array([1, 2, 3], pa.int32())})
     by_partition = KeyFilter.of(table, wanted).by_partition
@@ -44,7 +44,7 @@ def test_an_append_table_has_no_keys_to_look_for() -> None:
         KeyFilter.of(table, pa.table({"a": [1]}))
 
 
-def test_keys_that_do_not_tell_their_partition_may_be_anywhere() -> None:
+def test_keys_that_do_not_show_their_partition_may_be_anywhere() -> None:
     table = native_table("/w", KEYS, keys=["a"], partitions=["b"], io=MemoryFileIO())
     keys = KeyFilter.of(table, pa.table({"a": pa.array([1, 2], pa.int32())}))
     assert keys.partitions is None

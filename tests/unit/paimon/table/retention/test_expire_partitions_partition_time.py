@@ -13,7 +13,7 @@ def of(values: dict[str, str | None], pattern: str = "", formatter: str = "") ->
     return partition_time(list(values), list(values.values()), options)
 
 
-def test_without_options_the_first_column_tells() -> None:
+def test_without_options_the_first_column_has_the_time() -> None:
     assert of({"dt": "2024-01-31", "hr": "5"}) == datetime(2024, 1, 31)
     assert of({"dt": "2024-1-3 4:05:06"}) == datetime(2024, 1, 3, 4, 5, 6)
     assert of({"dt": "2024-01-31 04:05:06.25"}) == datetime(2024, 1, 31, 4, 5, 6, 250_000)
@@ -61,11 +61,11 @@ def test_formats_are_read_as_java_reads_them(formatter: str, text: str, time: da
     [("", "19857"), ("", "2024-01-31T00:00"), ("yyyyMMdd", "2024-01-31"), ("yyyyMMdd", "20241301"),
      ("yyyyMMddHH", "2024013124"), ("", "0000-01-01")],
 )  # fmt: skip
-def test_values_that_are_no_times_tell_nothing(formatter: str, text: str) -> None:
+def test_values_that_are_no_times_show_nothing(formatter: str, text: str) -> None:
     assert of({"dt": text}, formatter=formatter) is None
 
 
-def test_null_tells_nothing() -> None:
+def test_null_shows_nothing() -> None:
     assert of({"dt": None}) is None
     assert of({"dt": "2024-01-01", "hr": None}, "$dt $hr:00:00") is None
 

@@ -90,7 +90,7 @@ def test_whether_a_record_is_left(table: FileStoreTable) -> None:
     assert (plan.record, plan.forgets_record) == (None, True)
 
 
-def test_a_writer_at_work_is_told(table: FileStoreTable) -> None:
+def test_a_writer_at_work_is_reported(table: FileStoreTable) -> None:
     newest = latest_snapshot(table.io, table.paths)
     assert newest is not None
 

@@ -55,7 +55,7 @@ def test_all_keys_of_all_files_are_found_once_deleted_ones_too(
     assert len(stored_hashes(table, EMPTY_ROW, 0, ())) == 0
 
 
-def test_keys_of_one_bucket_each_are_not_told() -> None:
+def test_keys_of_one_bucket_each_are_not_reported() -> None:
     table = new_table()
     assert shared(table, written(table, 0, 0, (1, 0)) | written(table, 1, 1, (2, 0))) == []
 

@@ -108,7 +108,7 @@ def test_a_disk_that_cannot_be_used_is_named(
         drawn(100).sorted(ByColumns(NAMES))
 
 
-def test_a_disk_that_is_full_is_named_even_if_only_closing_a_file_tells(
+def test_a_disk_that_is_full_is_named_even_if_only_closing_a_file_shows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sort_compact, "MEMORY", 1_000)

@@ -55,7 +55,7 @@ def test_bounds_that_hold_every_value_are_right(
         ("DOUBLE", NAN, 1.0, 9.0, 0, "c: nan is above the bound 9.0"),
     ],
 )
-def test_wrong_statistics_are_told(
+def test_wrong_statistics_are_reported(
     text: str, values: pa.Array, low: Any, high: Any, nulls: int, problem: str
 ) -> None:
     assert _problems(text, values, low, high, nulls) == [problem]
@@ -68,7 +68,7 @@ def test_statistics_of_no_columns_promise_nothing() -> None:
     assert not findings.found
 
 
-def test_statistics_of_another_number_of_columns_are_told() -> None:
+def test_statistics_of_another_number_of_columns_are_reported() -> None:
     findings = VerifyFindings()
     stats = SimpleStats(EMPTY_ROW, EMPTY_ROW, (0, 0))
     field = DataField(0, "c", parse_type("INT"))

@@ -136,7 +136,7 @@ def test_partition_directory_follows_from_its_values() -> None:
     assert message.partition == partition
 
 
-def test_names_of_files_are_distinct_and_tell_the_format() -> None:
+def test_names_of_files_are_distinct_and_show_the_format() -> None:
     names = data_file_names(_table(options={"data-file.prefix": "part-"}))
     first, second = names(), names()
     assert first.startswith("part-")

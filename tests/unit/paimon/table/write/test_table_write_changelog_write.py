@@ -41,7 +41,7 @@ def _stored(table: FileStoreTable, name: str) -> pa.Table:
     return load_format(format_of(name)).read_file(table.io, f"{table.path}/bucket-1/{name}", None)
 
 
-def test_all_rows_are_told_by_key_and_age_with_their_kinds() -> None:
+def test_all_rows_are_reported_by_key_and_age_with_their_kinds() -> None:
     table = _table()
     message = _write(table, ROWS)
     (told,), (data,) = message.changelog_files, message.new_files
@@ -77,7 +77,7 @@ def test_files_are_named_and_encoded_as_the_options_for_changelogs_say() -> None
     assert changelog_file_names(_table())().startswith("changelog-")
 
 
-def test_rows_that_writers_leave_out_are_not_told() -> None:
+def test_rows_that_writers_leave_out_are_not_reported() -> None:
     (told,) = _write(_table(**{"ignore-delete": "true"}), ROWS).changelog_files
     assert told.row_count == 3
     (told,) = _write(_table(**{"ignore-update-before": "true"}), ROWS).changelog_files
