@@ -51,10 +51,10 @@ Batches = Iterator[Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
 class Growing(Protocol):
-    """A pipeline at one size: does again and again what is measured."""
+    """A pipeline at one size, which repeats the measured step."""
 
     def step(self) -> Spent:
-        """Repeat it; return what it took."""
+        """Run the measured step; return what it took."""
         ...
 
 

@@ -45,7 +45,9 @@ class SourceTable(NamedTuple):
         return ".".join(name for name in self if name)
 
 
-KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
+ColumnTypes = Mapping[str, DataType]
+"""Types of columns by name."""
+KnownColumns = Mapping[SourceTable, ColumnTypes]
 """Column types by source table and column name.
 
 Key columns are NOT NULL, other columns are nullable.

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.settings.wrong_format import SetAside
@@ -11,8 +11,7 @@ from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets
 from ingestd.paimon.spec.table_schema import TableSchema
-
-CommitStatus = Literal["committed", "replayed", "empty"]
+from ingestd.paimon.table.commit.table_commit import CommitStatus
 
 
 @dataclass(frozen=True, slots=True)

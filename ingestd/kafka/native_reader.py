@@ -13,10 +13,10 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 from confluent_kafka import cimpl, libversion
 
-from ingestd.cdc.base import Texts
+from ingestd.cdc.base import Numbers, Texts
 from ingestd.cdc.native_module import native_module
 from ingestd.errors import SourceError
-from ingestd.kafka.records import LogEvent, Numbers, Problem, Records, TopicAndPartition
+from ingestd.kafka.records import LogEvent, Problem, Records, TopicAndPartition
 from ingestd.kafka.tokens import TokenFunction
 
 _LOG = logging.getLogger(__name__)

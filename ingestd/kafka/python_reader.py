@@ -11,12 +11,12 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import Message
 
+from ingestd.cdc.base import Numbers
 from ingestd.errors import SourceError
 from ingestd.kafka.records import (
     NOWHERE,
     Header,
     LogEvent,
-    Numbers,
     Problem,
     Records,
     TopicAndPartition,

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ingestd.cdc.base import RecordChunk, Texts, joined
+from ingestd.cdc.base import Numbers, RecordChunk, Texts, joined
 
-Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
 TopicAndPartition = tuple[str, int]
 """Topic and partition."""

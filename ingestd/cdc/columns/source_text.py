@@ -20,6 +20,8 @@ from ingestd.cdc.columns import unavailable
 from ingestd.cdc.columns.column_reader import (
     ColumnEncoding,
     ColumnReader,
+    Finish,
+    Value,
     Values,
     decimal_numbers,
     from_present,
@@ -37,8 +39,6 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 
-Finish = Callable[[Array], Array]
-Value = Any
 _not_equal: Callable[..., Array] = pc.not_equal
 _AFTER_DIGITS = 0x3A
 """The first ASCII code after the digits.

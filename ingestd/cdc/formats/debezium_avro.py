@@ -25,6 +25,7 @@ from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
+    ColumnTypes,
     Decoded,
     FormatDescriptor,
     FormatSettings,
@@ -43,7 +44,6 @@ from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, l
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 from ingestd.paimon.spec.row_selection import Indices
 
-Types = Mapping[str, DataType]
 _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
 
 
@@ -163,7 +163,7 @@ class DebeziumAvro:
 
 
 def _table_changes(
-    changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
+    changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: ColumnTypes
 ) -> AvroChanges:
     """Return changes with their row and key columns, which have the declared types."""
     columns = dict(row.columns)

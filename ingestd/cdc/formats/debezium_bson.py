@@ -189,9 +189,8 @@ def _text(value: str) -> str | None:
     try:
         return _field_text(value.strip().encode())
     except _NO_DOCUMENT as error:
-        raise RecordError(
-            record_error("key", "invalid-document", f"the message key has no id: {error}").reason
-        ) from error
+        message = f"the message key has no id: {error}"
+        raise record_error("key", "invalid-document", message) from error
 
 
 def _is_mongodb(message: JsonObject) -> bool:

@@ -16,7 +16,14 @@ import numpy as np
 from ingestd.cdc.avro.aliases import Names, alias_events
 from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
-from ingestd.cdc.base import Comments, Decoded, KnownColumns, RecordChunk, comment_events
+from ingestd.cdc.base import (
+    ColumnTypes,
+    Comments,
+    Decoded,
+    KnownColumns,
+    RecordChunk,
+    comment_events,
+)
 from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.wire_column import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
@@ -24,9 +31,7 @@ from ingestd.cdc.formats.plain_json import topic_table
 from ingestd.cdc.record_errors import Reasons, RecordError, rejected
 from ingestd.cdc.schema_frames import FrameGroup, Refine, SchemaFrame, frame_of, grouped, tombstones
 from ingestd.cdc.schema_lookup import Framing
-from ingestd.paimon.spec.data_types import DataType
 
-Types = Mapping[str, DataType]
 _FIRST_KEYS = 100
 """The number of keys of a chunk that are read to find out whether keys have a schema."""
 Fields = Mapping[str, AvroColumn]
@@ -120,7 +125,7 @@ class PlainRecords:
         return frame if refine is None else refine(frame, key)
 
     def _add(
-        self, chunk: RecordChunk, group: FrameGroup, declared: Types, decoded: Decoded
+        self, chunk: RecordChunk, group: FrameGroup, declared: ColumnTypes, decoded: Decoded
     ) -> None:
         refused: Reasons = {}
         try:
@@ -150,7 +155,7 @@ class PlainRecords:
 
 
 def _table(
-    chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: Types
+    chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: ColumnTypes
 ) -> AvroChanges:
     size = len(group.indices)
     columns = {name: record_field.column for name, record_field in rows.items()}

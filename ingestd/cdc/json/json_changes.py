@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ingestd.cdc.base import (
     ChangeBatch,
+    ColumnTypes,
     Decoded,
     FormatSettings,
     KnownColumns,
@@ -39,7 +40,6 @@ from ingestd.cdc.json.normalized_events import (
 )
 from ingestd.cdc.json.table_messages import (
     TableMemory,
-    Types,
     decode_if_uniform,
     decode_messages,
     read_natively,
@@ -51,7 +51,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"
-_NO_TYPES: Types = {}
+_NO_TYPES: ColumnTypes = {}
 _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 
@@ -193,8 +193,8 @@ class JsonChanges:
         normalizer: TableNormalizer,
         memory: TableMemory,
         messages: Messages,
-        known_types: Types,
-        declared_types: Types,
+        known_types: ColumnTypes,
+        declared_types: ColumnTypes,
     ) -> ChangeBatch | None:
         """Read messages with the current plan of their group; None if a message does not match.
 
@@ -301,7 +301,7 @@ class JsonChanges:
         return [batch for batch in visible if batch.types], refused
 
 
-def _key_of(known_types: Types) -> tuple[str, ...]:
+def _key_of(known_types: ColumnTypes) -> tuple[str, ...]:
     """Return the key columns (NOT NULL) of the target table, for messages without key columns."""
     return tuple(name for name, data_type in known_types.items() if not data_type.nullable)
 

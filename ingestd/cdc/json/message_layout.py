@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import UNKNOWN_POSITION, SourceTable
+from ingestd.cdc.base import UNKNOWN_POSITION, Numbers, SourceTable
 from ingestd.cdc.columns.column_reader import INT64_ENCODING, PlanColumn, Spec
 from ingestd.cdc.json.native_cells import (
     CoalescedImage,
@@ -30,7 +30,6 @@ from ingestd.cdc.source_position import file_number, is_snapshot, packed_positio
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.row_selection import Indices, Mask
 
-Numbers = npt.NDArray[np.int64]
 _decode_mark = msgspec.json.Decoder(str | bool | None).decode
 _decode_name = msgspec.json.Decoder(str | None).decode
 NULL_SPEC: Spec = ("null",)

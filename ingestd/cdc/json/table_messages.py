@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.assembly import TableChanges, assemble_changes
-from ingestd.cdc.base import ChangeBatch, SourceTable, Texts, bytes_of
+from ingestd.cdc.base import ChangeBatch, ColumnTypes, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.json_inference import (
     JsonKinds,
@@ -48,7 +48,6 @@ from ingestd.cdc.record_errors import (
 )
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
-Types = Mapping[str, DataType]
 CellKinds = Mapping[str, tuple[str, ...]]
 """The kinds of the values of one message, by column."""
 KindCounts = Mapping[str, Counter[str]]
@@ -94,18 +93,18 @@ class TableMemory:
     kinds: KindCounts = field(default_factory=dict)
     plan: RowPlan | None = None
     width: int = 0
-    known: Types = field(default_factory=dict)
-    declared: Types = field(default_factory=dict)
+    known: ColumnTypes = field(default_factory=dict)
+    declared: ColumnTypes = field(default_factory=dict)
     module: NativeModule | None = None
     type_mapping: frozenset[str] = frozenset()
     partial: bool = False
     images: bool = False
 
-    def is_current(self, known: Types, declared: Types) -> bool:
+    def is_current(self, known: ColumnTypes, declared: ColumnTypes) -> bool:
         """Return whether there is a plan that was made for these known and declared types."""
         return self.plan is not None and known == self.known and declared == self.declared
 
-    def renew(self, known: Types, declared: Types) -> None:
+    def renew(self, known: ColumnTypes, declared: ColumnTypes) -> None:
         """Replace the known and declared types, and discard the plan made for the old ones.
 
         If messages have a schema, a new plan is built immediately. Raises the errors of `plan_of`.
@@ -150,7 +149,7 @@ class TableMemory:
 
 
 def decode_if_uniform(
-    memory: TableMemory, messages: Messages, known: Types, declared: Types
+    memory: TableMemory, messages: Messages, known: ColumnTypes, declared: ColumnTypes
 ) -> ChangeBatch | None:
     """Decode messages with the current plan, or return None if any message does not match.
 
@@ -239,7 +238,7 @@ def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
 
 
 def decode_messages(
-    memory: TableMemory, messages: Messages, known: Types, declared: Types
+    memory: TableMemory, messages: Messages, known: ColumnTypes, declared: ColumnTypes
 ) -> tuple[list[ChangeBatch], Reasons]:
     """Return batches of the valid messages, and the rejection reasons of other messages by index.
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ingestd.cdc.base import RecordChunk, load_data_format
+from ingestd.cdc.base import ColumnTypes, RecordChunk, load_data_format
 from ingestd.errors import ConfigError, FatalError, SchemaConflictError
 from ingestd.ingest.rows.blobs import KIND, Report, as_bytes, receive
 from ingestd.ingest.rows.router import check_sharing
-from ingestd.ingest.rows.targets import ColumnTypes, Targets
+from ingestd.ingest.rows.targets import Targets
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits

@@ -46,7 +46,6 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _TEXT = DataType("STRING")
 _KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
-ColumnTypes = Mapping[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)

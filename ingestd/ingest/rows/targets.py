@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
+from ingestd.cdc.base import ChangeBatch, ColumnTypes, RecordChunk, RejectedRecord, SourceTable
 from ingestd.ingest.computed.computed_columns import in_order
 from ingestd.ingest.computed.row_filter import filter_refusal
 from ingestd.ingest.rows.rejected_records import Failure, judge_records
@@ -31,9 +31,6 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.ordering import ordering_conflict
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.soft_deletes import soft_delete_refusal
-from ingestd.paimon.spec.data_types import DataType
-
-ColumnTypes = Mapping[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)

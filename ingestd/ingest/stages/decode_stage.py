@@ -22,7 +22,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
+from ingestd.ingest.rows.blobs import encode_abort_marker, encode_report
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
 from ingestd.ingest.rows.rejected_records import rejected_record
 from ingestd.ingest.rows.slot_assignment import assign_slots
@@ -35,7 +35,7 @@ from ingestd.ingest.rows.targets import (
 )
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.findings import Findings
-from ingestd.ingest.stages.map_side_dedup import MapSideDedup
+from ingestd.ingest.stages.map_side_dedup import MapSideDedup, Pairs
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import Bounds
@@ -46,7 +46,6 @@ from ingestd.kafka.registry_http import take_figures
 from ingestd.paimon.spec.row_selection import Mask
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
-Pairs = Iterator[tuple[int, Blob]]
 
 
 def decode_ranges(

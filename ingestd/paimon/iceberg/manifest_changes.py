@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.manifest_format import (
     EntryStatus,
     IcebergEntry,
     IcebergManifest,
-    Json,
     describe_manifest,
     encode_list,
     encode_manifest,

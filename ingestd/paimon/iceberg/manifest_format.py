@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property, lru_cache
-from typing import Any
 
 from ingestd.errors import FormatError
-from ingestd.paimon.iceberg.iceberg_types import avro_type, bound, bound_order
+from ingestd.paimon.iceberg.iceberg_types import Json, avro_type, bound, bound_order
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.data_types import DataField
 
-Json = Any
 DATA = 0
 """Content type of a manifest or a file: data (not deletes)."""
 FIRST_PARTITION_ID = 1000

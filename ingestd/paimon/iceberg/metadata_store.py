@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError
+from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.manifest_format import (
     IcebergEntry,
     IcebergManifest,
-    Json,
     decode_list,
     decode_manifest,
 )

@@ -12,10 +12,9 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from ingestd.errors import FormatError
-from ingestd.paimon.iceberg.iceberg_types import schema_document
+from ingestd.paimon.iceberg.iceberg_types import Json, schema_document
 from ingestd.paimon.iceberg.manifest_format import FIRST_PARTITION_ID, SPEC_ID
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec import iceberg_options
@@ -23,7 +22,6 @@ from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 
-Json = Any
 SnapshotTexts = Mapping[int, tuple[Json, str]]
 """Snapshots of documents with their JSON text, by the `id` of the Python object."""
 _NO_TEXTS: SnapshotTexts = MappingProxyType({})

@@ -21,11 +21,11 @@ from ingestd.paimon.merge.elements import (
     list_array,
     list_offsets,
 )
-from ingestd.paimon.merge.events import RETRACT, REVERSED, SET, SKIP, Index, MergeEvents, Ops, whole
+from ingestd.paimon.merge.events import RETRACT, REVERSED, SET, SKIP, MergeEvents, Ops, whole
 from ingestd.paimon.merge.value_codes import joint_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 Part = tuple[int, int]
 """The code and the position of an element."""
@@ -47,8 +47,8 @@ class Fold:
 
 
 def stepwise(
-    elements: Elements, codes: Index, ops: Ops, keys: Mask, fold: Fold
-) -> tuple[Index, Mask]:
+    elements: Elements, codes: Indices, ops: Ops, keys: Mask, fold: Fold
+) -> tuple[Indices, Mask]:
     """Fold the cells of some keys element by element.
 
     `keys` (keys,) marks the keys to fold. Returns the positions of the remaining elements of these
@@ -253,7 +253,7 @@ def nested_partial_update(
 
 
 def _folded(
-    elements: Elements, kept: Mask, fold: Fold, how: tuple[Index, Ops, Mask, Column]
+    elements: Elements, kept: Mask, fold: Fold, how: tuple[Indices, Ops, Mask, Column]
 ) -> Array:
     """Return the cells of keys folded in arrays, joined with those of keys folded by steps.
 
@@ -271,7 +271,7 @@ def _folded(
     return list_array(column.type, offsets, elements.values.take(at))
 
 
-def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
+def _row_codes(rows: Array, names: tuple[str, ...]) -> Indices:
     """Return codes that are equal for rows with equal fields `names` (empty: all fields)."""
     if not names:
         return value_codes(rows).copy()

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.events import Chosen, Index, MergeEvents, Ops, in_virtual_order, whole
+from ingestd.paimon.merge.events import Chosen, MergeEvents, Ops, in_virtual_order, whole
 from ingestd.paimon.spec.arrow import Array, Column
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Elements:
     """
 
     values: Array
-    key: Index
-    event: Index
+    key: Indices
+    event: Indices
     chosen: Chosen
 
     @classmethod
@@ -47,11 +47,11 @@ class Elements:
         return cls(_flat(cells), np.repeat(chosen.key, sizes), _numbered(sizes), chosen)
 
     @property
-    def cells(self) -> Index:
+    def cells(self) -> Indices:
         """The number of cells per key from which the elements come; shape (keys,)."""
         return np.diff(self.chosen.offsets)
 
-    def gather(self, at: Index, kind: pa.DataType) -> Array:
+    def gather(self, at: Indices, kind: pa.DataType) -> Array:
         """Build one array or map per key from the elements at some positions, in order of keys.
 
         Keys without a chosen cell are null.
@@ -60,7 +60,7 @@ class Elements:
         return list_array(kind, offsets, self.values.take(at))
 
 
-def _numbered(sizes: Index) -> Index:
+def _numbered(sizes: Indices) -> Indices:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -76,17 +76,17 @@ def _flat(taken: Array) -> Array:
     return entries
 
 
-def first_of_each(key: Index, code: Index) -> Mask:
+def first_of_each(key: Indices, code: Indices) -> Mask:
     """Return a mask (n,) of the first element of each code within its key."""
     return _one_of_each(key, code, np.arange(len(key)))
 
 
-def last_of_each(key: Index, code: Index) -> Mask:
+def last_of_each(key: Indices, code: Indices) -> Mask:
     """Return a mask (n,) of the last element of each code within its key."""
     return _one_of_each(key, code, -np.arange(len(key)))
 
 
-def _one_of_each(key: Index, code: Index, priority: Index) -> Mask:
+def _one_of_each(key: Indices, code: Indices, priority: Indices) -> Mask:
     order = np.lexsort((priority, code, key))
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (key[order][1:] != key[order][:-1]) | (code[order][1:] != code[order][:-1])
@@ -95,7 +95,7 @@ def _one_of_each(key: Index, code: Index, priority: Index) -> Mask:
     return marks
 
 
-def list_offsets(key: Index, present: Mask) -> Array:
+def list_offsets(key: Indices, present: Mask) -> Array:
     """Return the list offsets (keys + 1,) of elements sorted by key, for `list_array`.
 
     `key` (n,) has the key of each element. The offset of a key that `present` (keys,) does not mark

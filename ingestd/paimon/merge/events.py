@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.spec.arrow import Array, Column
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
-Index = npt.NDArray[np.int64]
 Ops = npt.NDArray[np.uint8]
 
 SKIP = np.uint8(0)
@@ -40,9 +39,9 @@ class MergeEvents:
     `key` (n,) the number of each event's key.
     """
 
-    rows: Index
-    starts: Index
-    key: Index
+    rows: Indices
+    starts: Indices
+    key: Indices
 
     @classmethod
     def of(cls, keys: SortedKeys) -> "MergeEvents":
@@ -55,12 +54,12 @@ class MergeEvents:
         return len(self.starts)
 
     @property
-    def ends(self) -> Index:
+    def ends(self) -> Indices:
         """The end (exclusive) of each key's events."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property
-    def sizes(self) -> Index:
+    def sizes(self) -> Indices:
         """The number of events of each key."""
         return self.ends - self.starts
 
@@ -70,23 +69,23 @@ class MergeEvents:
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
-    def last(self, marked: Mask) -> Index:
+    def last(self, marked: Mask) -> Indices:
         """Return the number of the last event of each key that the mask (n,) marks; shape (keys,).
 
         The number is -1 for keys without a marked event.
         """
         at = np.where(marked, np.arange(len(marked)), -1)
-        newest: Index = np.maximum.reduceat(at, self.starts) if self.count else at
+        newest: Indices = np.maximum.reduceat(at, self.starts) if self.count else at
         return newest
 
-    def first(self, marked: Mask) -> Index:
+    def first(self, marked: Mask) -> Indices:
         """Return the number of the first event of each key that the mask (n,) marks; shape (keys,).
 
         The number is -1 for keys without a marked event.
         """
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
-        oldest: Index = np.minimum.reduceat(at, self.starts) if self.count else at
+        oldest: Indices = np.minimum.reduceat(at, self.starts) if self.count else at
         return np.where(oldest == none, -1, oldest)
 
     def valid(self, column: Column) -> Mask:
@@ -108,7 +107,7 @@ class MergeEvents:
             counts &= np.arange(len(ops)) >= self.last(sets)[self.key]
         return counts
 
-    def pick(self, column: Column, at: Index) -> Column:
+    def pick(self, column: Column, at: Indices) -> Column:
         """Return one cell of a column per key: that of the event whose number is in `at` (keys,).
 
         The cell is null where the number is -1.
@@ -129,8 +128,8 @@ class Chosen:
     the number of keys. A key may have no event.
     """
 
-    at: Index
-    key: Index
+    at: Indices
+    key: Indices
     count: int
 
     @classmethod
@@ -140,7 +139,7 @@ class Chosen:
         return cls(at, events.key[at], events.count)
 
     @property
-    def offsets(self) -> Index:
+    def offsets(self) -> Indices:
         """The bounds (keys + 1,) of the events of each key."""
         return np.searchsorted(self.key, np.arange(self.count + 1))
 
@@ -151,7 +150,7 @@ class Chosen:
         return sizes > 0
 
     @property
-    def starts(self) -> Index:
+    def starts(self) -> Indices:
         """The index in `at` of the first event of each key that has an event."""
         return self.offsets[:-1][self.present]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.elements import first_of_each, list_array, list_offsets
-from ingestd.paimon.merge.events import Chosen, Index, MergeEvents, Ops, in_virtual_order, whole
+from ingestd.paimon.merge.events import Chosen, MergeEvents, Ops, in_virtual_order, whole
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
@@ -46,7 +46,7 @@ def _is_filled(texts: Array) -> Mask:
     return filled
 
 
-def _distinct(key: Index, texts: Array, delimiter: str) -> tuple[Index, Array]:
+def _distinct(key: Indices, texts: Array, delimiter: str) -> tuple[Indices, Array]:
     """Return the texts to join, and the key of each.
 
     They are the first string of each key, unsplit, and the new words of its other strings.

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.events import Index, MergeEvents
+from ingestd.paimon.merge.events import MergeEvents
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_selection import Mask, retractions
+from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 
 LEVEL = "_LEVEL"
 """The column with the level of each row's file, for rules with `newest_level_only`."""
@@ -52,7 +52,7 @@ class MergeInput:
         return cls(rows, events, kinds, retracts, absent, ignored, single)
 
     @property
-    def last(self) -> Index:
+    def last(self) -> Indices:
         """The number of the last event of each key that is not ignored; shape (keys,).
 
         If all events of a key are ignored, it is the number of its last event.

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.aggregate_functions import fold
-from ingestd.paimon.merge.events import AGG, RETRACT, REVERSED, SET, SKIP, Index, MergeEvents, Ops
+from ingestd.paimon.merge.events import AGG, RETRACT, REVERSED, SET, SKIP, MergeEvents, Ops
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.row_kinds import PARTIAL_UPDATE_REFUSAL
@@ -28,7 +28,7 @@ from ingestd.paimon.spec.merge_rules import (
     MergeRules,
     SequenceGroup,
 )
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 _FILL_IN = FieldFunction(LAST_NON_NULL_VALUE)
 _FOLLOW = FieldFunction(LAST_VALUE)
@@ -51,17 +51,17 @@ class GroupOrder:
             known |= is_valid(column)
         self.known: Mask = known[events.rows] & counts
         # Codes start at 1: the empty row is below every sequence.
-        self._ranks: Index = np.where(self.known, sequence_ranks(columns)[events.rows] + 1, 0)
+        self._ranks: Indices = np.where(self.known, sequence_ranks(columns)[events.rows] + 1, 0)
         self.accepted: Mask = self.among(events.key)
 
-    def restart(self, segments: Index) -> None:
+    def restart(self, segments: Indices) -> None:
         """Recompute `accepted` so that it depends only on events of the same segment.
 
         `segments` (n,) holds ascending segment numbers.
         """
         self.accepted = self.among(segments)
 
-    def among(self, segments: Index) -> Mask:
+    def among(self, segments: Indices) -> Mask:
         """Return a mask (n,) of the events accepted if each segment is merged by itself."""
         # An offset per segment keeps its codes above those of the segment before.
         width = int(self._ranks.max(initial=0)) + 1
@@ -168,7 +168,7 @@ class _Updates:
     """
 
     events: MergeEvents
-    source: Index
+    source: Indices
     base: Ops
     retracts: Mask
     by_column: Mapping[str, GroupOrder]

@@ -24,8 +24,8 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
 )
 from ingestd.paimon.spec.float_order import float_codes
+from ingestd.paimon.spec.row_words import Words
 
-Words = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.bytes_]
 """Fixed-size byte strings that compare like rows."""
 

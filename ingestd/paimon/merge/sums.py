@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.decimals import decimal_product, decimal_sum
-from ingestd.paimon.merge.events import RETRACT, Chosen, Index, MergeEvents, Ops, spread, whole
+from ingestd.paimon.merge.events import RETRACT, Chosen, MergeEvents, Ops, spread, whole
 from ingestd.paimon.spec.arrow import Array, Column
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 _LONG_KEY = 64
 """A key with at least this many events is folded by itself, not together with other keys."""
 
 Numbers = npt.NDArray[Any]
-_Reduce = Callable[[Numbers, Numbers, Index], Numbers]
+_Reduce = Callable[[Numbers, Numbers, Indices], Numbers]
 """Returns one number per key, given values, a mask of the retracted values, and the position of the
 first value of each key.
 """
@@ -71,7 +71,7 @@ def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
     return leading
 
 
-def _sums(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+def _sums(values: Numbers, taken_back: Numbers, starts: Indices) -> Numbers:
     if bool(taken_back.any()):
         values = np.where(taken_back, -values, values)
     if values.dtype.kind == "f":
@@ -82,7 +82,7 @@ def _sums(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
         return np.add.reduceat(values, starts).astype(values.dtype)
 
 
-def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+def _products(values: Numbers, taken_back: Numbers, starts: Indices) -> Numbers:
     with np.errstate(all="ignore"):
         if bool(taken_back.any()):
             return _with_divisions(values, taken_back, starts)
@@ -93,7 +93,7 @@ def _products(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
         return np.multiply.reduceat(values, starts).astype(values.dtype)
 
 
-def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numbers:
+def _with_divisions(values: Numbers, taken_back: Numbers, starts: Indices) -> Numbers:
     """Fold one event of each key at a time, because division does not commute."""
     sizes = np.diff(np.append(starts, len(values)))
     result = values[starts].copy()
@@ -118,7 +118,7 @@ def _quotient(now: Numbers, divisor: Numbers) -> Numbers:
     return quotient
 
 
-def fold_left(function: np.ufunc, values: Numbers, starts: Index) -> Numbers:
+def fold_left(function: np.ufunc, values: Numbers, starts: Indices) -> Numbers:
     """Fold the values of each key by a binary function, strictly from left to right.
 
     `reduceat` groups values differently, which changes floating-point results.

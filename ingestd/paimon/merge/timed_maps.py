@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ingestd.paimon.merge.elements import Elements, is_null
-from ingestd.paimon.merge.events import REVERSED, SET, Index, MergeEvents, Ops
+from ingestd.paimon.merge.events import REVERSED, SET, MergeEvents, Ops
 from ingestd.paimon.merge.value_codes import order_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def merge_map_with_keytime(
@@ -44,9 +44,9 @@ class _Timed:
     the order of the times (-1: no time).
     """
 
-    code: Index
+    code: Indices
     removes: Mask
-    time: Index
+    time: Indices
 
     @classmethod
     def of(cls, entries: Array, time_field: str | None) -> "_Timed":
@@ -58,7 +58,7 @@ class _Timed:
         times = np.where(is_null(texts), -1, order_codes(texts))
         return cls(value_codes(struct.field(0)), is_null(items), times)
 
-    def fold(self, elements: Elements, ops: Ops) -> Index:
+    def fold(self, elements: Elements, ops: Ops) -> Indices:
         """Return the positions of the kept entries of keys with several maps."""
         chosen = elements.chosen
         bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.events import Index, whole
+from ingestd.paimon.merge.events import whole
 from ingestd.paimon.merge.key_order import Ranks, column_ranks, stable_order
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.float_order import float_codes
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
-def value_codes(array: Array) -> Index:
+def value_codes(array: Array) -> Indices:
     """Return one code per cell, from 0, equal for equal values; nulls are equal to each other."""
     kind = array.type
     if pa.types.is_struct(kind):
@@ -32,11 +32,11 @@ def value_codes(array: Array) -> Index:
     if pa.types.is_nested(kind):
         return _codes_of_texts(array)
     encoded: Any = array.dictionary_encode(null_encoding="encode")
-    indices: Index = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    indices: Indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return indices
 
 
-def joint_codes(columns: Sequence[Index], count: int) -> Index:
+def joint_codes(columns: Sequence[Indices], count: int) -> Indices:
     """Return one code per row, equal for rows with equal codes in all columns.
 
     `count` is the number of rows.
@@ -44,7 +44,7 @@ def joint_codes(columns: Sequence[Index], count: int) -> Index:
     return dense_ranks(columns) if columns else np.zeros(count, np.int64)
 
 
-def _codes_of_texts(array: Array) -> Index:
+def _codes_of_texts(array: Array) -> Indices:
     """Return codes of lists and maps by their text in Python, because Arrow cannot encode them."""
     known: dict[str, int] = {}
     codes = [known.setdefault(repr(value), len(known)) for value in array.to_pylist()]
@@ -62,7 +62,7 @@ def order_codes(column: Column) -> Ranks:
     return ranks[0] if len(ranks) == 1 and signed else dense_ranks(ranks)
 
 
-def sequence_ranks(columns: Sequence[Column]) -> Index:
+def sequence_ranks(columns: Sequence[Column]) -> Indices:
     """Return the rank of each row by several columns, from 0; equal rows share a rank."""
     return dense_ranks(sequence_codes(columns))
 
@@ -82,7 +82,7 @@ def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> li
     return ranks
 
 
-def dense_ranks(ranks: Sequence[Ranks]) -> Index:
+def dense_ranks(ranks: Sequence[Ranks]) -> Indices:
     """Return the dense rank of each row, from 0, by several ranks, the most significant first."""
     order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)

@@ -13,13 +13,13 @@ from ingestd.paimon.merge.events import (
     REVERSED,
     SET,
     SKIP,
-    Index,
     MergeEvents,
     Ops,
     spread,
 )
 from ingestd.paimon.merge.value_codes import order_codes
 from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.row_selection import Indices
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
@@ -72,7 +72,7 @@ def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Colum
     return events.pick(column, at)
 
 
-def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
+def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Indices) -> Indices:
     """Return `at`, the chosen event of each key, corrected for keys with REVERSED events.
 
     The events of these keys are applied again, one by one. `known` marks the events whose value is
@@ -120,14 +120,14 @@ def _extreme(column: Column, events: MergeEvents, ops: Ops, choose: np.ufunc) ->
     return events.pick(column, events.first(hits))
 
 
-def _without(at: Index, empty: np.ndarray) -> Index:
+def _without(at: Indices, empty: np.ndarray) -> Indices:
     return np.where(empty, -1, at)
 
 
-def _floor(events: MergeEvents, since: Index) -> Index:
+def _floor(events: MergeEvents, since: Indices) -> Indices:
     """Return, for each event, the largest value in `since` among the events of its key.
 
     `since` is the position of an event that decides, and -1 for other events.
     """
-    newest: Index = np.maximum.reduceat(since, events.starts)
+    newest: Indices = np.maximum.reduceat(since, events.starts)
     return newest[events.key]

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from ingestd.paimon.spec.roaring import Numbers, decode_bitmap, encode_roaring
+from ingestd.paimon.spec.roaring import RowNumbers, decode_bitmap, encode_roaring
 
 
-def encode_bit_slices(rows: Numbers, numbers: npt.NDArray[np.uint64], bits: int) -> Iterator[bytes]:
+def encode_bit_slices(
+    rows: RowNumbers, numbers: npt.NDArray[np.uint64], bits: int
+) -> Iterator[bytes]:
     """Yield the bitmap of each of `bits` bits, the lowest first.
 
     `rows` (n,) are ascending; `numbers` (n,) are their numbers.

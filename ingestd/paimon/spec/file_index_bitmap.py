@@ -32,7 +32,7 @@ from ingestd.paimon.spec.file_index_cells import (
     sort_key,
     stored_value,
 )
-from ingestd.paimon.spec.roaring import Numbers, decode_roaring, encode_roaring
+from ingestd.paimon.spec.roaring import RowNumbers, decode_roaring, encode_roaring
 
 DEFAULT_BLOCK_SIZE = 16 * 1024
 BITMAP_VERSIONS = (1, 2)
@@ -80,7 +80,7 @@ def encode_bitmap_index(
     return b"".join([*head, *_encode_blocks(placed, block_size), *body])
 
 
-def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[Cell, Numbers]]:
+def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[Cell, RowNumbers]]:
     """Yield the distinct values in ascending order, each with its row numbers."""
     ranked = ranked_column(column, t)
     order = np.argsort(ranked.ranks, kind="stable")
@@ -124,7 +124,7 @@ class BitmapIndex:
     blocks: tuple[tuple[Cell, int], ...]
     body: int
 
-    def positions(self, value: Cell | None) -> Numbers:
+    def positions(self, value: Cell | None) -> RowNumbers:
         """Return the row numbers of a value (None: null).
 
         Raises FormatError if the index is damaged.

@@ -27,7 +27,7 @@ from ingestd.paimon.spec.file_index_cells import (
     is_short_decimal,
     present_values,
 )
-from ingestd.paimon.spec.roaring import Numbers, decode_bitmap, encode_roaring
+from ingestd.paimon.spec.roaring import RowNumbers, decode_bitmap, encode_roaring
 
 _VERSION = 1
 _KIND = "bsi"
@@ -65,7 +65,7 @@ def encode_bsi_index(column: Column, t: DataType) -> bytes | None:
     )
 
 
-def _encode_side(rows: Numbers, numbers: npt.NDArray[np.int64]) -> Sequence[bytes]:
+def _encode_side(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> Sequence[bytes]:
     """Return the parts of the slices of numbers that are not negative."""
     if not len(rows):
         return (_FLAG.pack(False),)

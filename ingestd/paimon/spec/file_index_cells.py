@@ -18,7 +18,7 @@ import pyarrow as pa
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, TIMESTAMP_ROOTS, DataType
-from ingestd.paimon.spec.roaring import Numbers
+from ingestd.paimon.spec.roaring import RowNumbers
 
 INT = struct.Struct(">i")
 LAYOUTS = {
@@ -188,7 +188,7 @@ class RankedColumn:
     values in `values`, which are distinct and ascending; decimals are unscaled there.
     """
 
-    rows: Numbers
+    rows: RowNumbers
     ranks: npt.NDArray[np.int64]
     values: Sequence[Cell]
 
@@ -205,13 +205,13 @@ def ranked_column(column: Column, t: DataType) -> RankedColumn:
     return RankedColumn(rows, rank_of_code[codes], [values[code] for code in order])
 
 
-def null_rows(column: Column) -> Numbers:
+def null_rows(column: Column) -> RowNumbers:
     """Return the numbers of the rows with null."""
     mask: Any = column.is_null()
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
 
 
-def present_values(column: Column, t: DataType) -> tuple[Numbers, Any]:
+def present_values(column: Column, t: DataType) -> tuple[RowNumbers, Any]:
     """Return the numbers of the rows that are not null, and their values, an array.
 
     Floats are integers of their bits, so that -0.0 and 0.0 differ; dates and times are integers,

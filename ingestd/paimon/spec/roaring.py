@@ -13,10 +13,10 @@ from pyroaring import BitMap
 
 from ingestd.errors import FormatError
 
-Numbers = npt.NDArray[np.uint32]
+RowNumbers = npt.NDArray[np.uint32]
 
 
-def encode_roaring(numbers: Numbers) -> bytes:
+def encode_roaring(numbers: RowNumbers) -> bytes:
     """Return sorted distinct numbers as the bytes of a bitmap."""
     bitmap = BitMap(array("I", numbers.astype(np.uint32, copy=False).tobytes()))
     bitmap.run_optimize()
@@ -24,7 +24,7 @@ def encode_roaring(numbers: Numbers) -> bytes:
     return data
 
 
-def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[Numbers, int]:
+def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[RowNumbers, int]:
     """Return the numbers of a bitmap that begins at `start`, and the position of its end.
 
     Raises FormatError, naming `source`, if it is truncated or not in canonical form.

@@ -19,12 +19,10 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
-from ingestd.paimon.spec.row_selection import Mask, retractions
+from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 
 KEY_NUMBER = "_KEY_NUMBER"
 """Column with the number of each row's key in its block."""
-
-Index = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +75,15 @@ def changes_between(
     )
 
 
-def _at(count: int, key: Index, positions: Index) -> Index:
+def _at(count: int, key: Indices, positions: Indices) -> Indices:
     """Return an array with the row number of each of `count` keys, -1 for a key without a row."""
     at = np.full(count, -1, np.int64)
     at[key] = positions
     return at
 
 
-def _without(at: Index, marked: Mask) -> Index:
-    positions: Index = np.where((at >= 0) & marked[at], -1, at) if len(marked) else at
+def _without(at: Indices, marked: Mask) -> Indices:
+    positions: Indices = np.where((at >= 0) & marked[at], -1, at) if len(marked) else at
     return positions
 
 
@@ -93,7 +91,7 @@ def _kinds(where: Mask, yes: RowKind, no: RowKind) -> npt.NDArray[np.int8]:
     return np.where(where, np.int8(yes), np.int8(no))
 
 
-def _kinded(rows: pa.Table, at: Index, kinds: npt.NDArray[np.int8]) -> pa.Table:
+def _kinded(rows: pa.Table, at: Indices, kinds: npt.NDArray[np.int8]) -> pa.Table:
     taken = rows.take(at)
     kind_position = taken.column_names.index(VALUE_KIND)
     return taken.set_column(kind_position, VALUE_KIND, pa.array(kinds))
@@ -106,7 +104,7 @@ def _ordered(olds: pa.Table, news: pa.Table) -> pa.Table:
 
 
 def _equal(
-    rows: pa.Table, left: Index, merged: pa.Table, right: Index, columns: Sequence[str]
+    rows: pa.Table, left: Indices, merged: pa.Table, right: Indices, columns: Sequence[str]
 ) -> Mask:
     equal = np.ones(len(left), np.bool_)
     for name in columns:

@@ -22,7 +22,7 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.record_level_expire import ExpiredRows
-from ingestd.paimon.spec.row_selection import Mask, retractions
+from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 
@@ -30,7 +30,6 @@ SOURCE = "_SOURCE"
 """Column with the number of each row's source."""
 
 Block = Sequence[tuple[int, pa.Table]]
-Index = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Compacted:
 
     rows: pa.Table
     changes: pa.Table | None = None
-    deleted: tuple[tuple[int, int, Index], ...] = ()
+    deleted: tuple[tuple[int, int, Indices], ...] = ()
 
 
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
@@ -164,7 +163,7 @@ class _Marks:
     `looked_up` the older row that the lookup finds.
     """
 
-    key: Index
+    key: Indices
     level: npt.NDArray[np.int32]
     picked: Mask
     older: Mask
@@ -195,13 +194,13 @@ class _Marks:
         return _per_key(self.key, marks)
 
 
-def _per_key(key: Index, marks: Mask) -> Mask:
+def _per_key(key: Indices, marks: Mask) -> Mask:
     retracted = np.zeros(int(key[-1]) + 1 if len(key) else 0, np.bool_)
     retracted[key[marks]] = True
     return retracted
 
 
-def _lowest(key: Index, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
+def _lowest(key: Indices, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
     """Return a mask of the row with the lowest level among the marked rows of each key."""
     least = np.full(int(key[-1]) + 1 if len(key) else 0, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(least, key[marked], level[marked])
@@ -209,7 +208,7 @@ def _lowest(key: Index, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
     return lowest
 
 
-def _replaced(rows: pa.Table, looked_up: Mask) -> tuple[tuple[int, int, Index], ...]:
+def _replaced(rows: pa.Table, looked_up: Mask) -> tuple[tuple[int, int, Indices], ...]:
     if FILE not in rows.column_names or not bool(looked_up.any()):
         return ()
     sources = rows.column(SOURCE).to_numpy()[looked_up]
@@ -222,7 +221,7 @@ def _replaced(rows: pa.Table, looked_up: Mask) -> tuple[tuple[int, int, Index], 
 
 
 def _emit_changes(
-    rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Index], ...]
+    rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Indices], ...]
 ) -> Compacted:
     """Merge the rows and compute their changes; `deleted` becomes part of the result."""
     if not rows.num_rows:

@@ -19,7 +19,7 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
-from ingestd.paimon.spec.row_selection import Mask, retractions
+from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 from ingestd.paimon.table.buckets.bucket_assigner import OwnedBuckets
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex
@@ -27,7 +27,6 @@ from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, prints
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 NOWHERE = -1
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +38,18 @@ class KeyRows:
     numbers, too. Shapes are (rows,), that of `old` is (keys,).
     """
 
-    key: Numbers
+    key: Indices
     kind: npt.NDArray[np.int8]
-    partition: Numbers
-    old: Numbers
+    partition: Indices
+    old: Indices
 
     @property
-    def first(self) -> Numbers:
+    def first(self) -> Indices:
         """The index of the first row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)))
 
     @property
-    def last(self) -> Numbers:
+    def last(self) -> Indices:
         """The index of the last row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)), side="right") - 1
 
@@ -69,10 +68,10 @@ class KeyMoves:
     deleted.
     """
 
-    target: Numbers
+    target: Indices
     is_written: Mask
-    moving: Numbers
-    moved_from: Numbers
+    moving: Indices
+    moved_from: Indices
 
 
 def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
@@ -85,7 +84,7 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
         return _followed(rows, every_step)
     stays = np.where(rows.old != NOWHERE, rows.old, rows.partition[rows.first])[rows.key]
     written = stays == rows.partition if engine == "first-row" else np.ones(len(stays), bool)
-    none: Numbers = np.zeros(0, np.int64)
+    none: Indices = np.zeros(0, np.int64)
     return KeyMoves(stays, written, none, none)
 
 
@@ -127,9 +126,9 @@ class AssignedRows:
     """
 
     rows: pa.Table
-    codes: Numbers
+    codes: Indices
     partitions: Sequence[bytes]
-    buckets: Numbers
+    buckets: Indices
 
 
 class CrossPartitionAssigner:
@@ -145,7 +144,7 @@ class CrossPartitionAssigner:
         self._share = share
         self._after: KeyIndex | None = None
 
-    def assign(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> AssignedRows:
+    def assign(self, rows: pa.Table, codes: Indices, partitions: Sequence[bytes]) -> AssignedRows:
         """Assign the rows of the batch to their targets.
 
         This must be called once, with all rows of the batch. `rows` have sequence numbers and row
@@ -213,15 +212,15 @@ class _Buckets:
         new_keys: "_NewKeyBuckets",
         partitions: Sequence[bytes],
         before: BucketIds,
-        old: Numbers,
+        old: Indices,
     ) -> None:
         self._new_keys = new_keys
         self._partitions = partitions
         self._before, self._old = before, old
-        self._pairs: Numbers = np.zeros(0, np.int64)
+        self._pairs: Indices = np.zeros(0, np.int64)
         self._ids: BucketIds = np.zeros(0, np.int32)
 
-    def of(self, keys: KeyFingerprints, owners: Numbers, targets: Numbers) -> Numbers:
+    def of(self, keys: KeyFingerprints, owners: Indices, targets: Indices) -> Indices:
         """Return the bucket of key number `owners[i]` in partition `targets[i]`, for each i."""
         self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
         owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
@@ -234,14 +233,14 @@ class _Buckets:
         self._ids = numbers
         return self._new_keys.buckets(numbers)[inverse]
 
-    def bucket_ids(self, targets: Numbers) -> BucketIds:
+    def bucket_ids(self, targets: Indices) -> BucketIds:
         """Return the bucket id of each key in its last partition, `targets`; call after `of`."""
         new = np.flatnonzero(targets != self._old)
         bucket_ids = self._before.copy()
         bucket_ids[new] = self._ids[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
         return bucket_ids
 
-    def _pair(self, owners: Numbers, targets: Numbers) -> Numbers:
+    def _pair(self, owners: Indices, targets: Indices) -> Indices:
         return owners * len(self._partitions) + targets
 
 
@@ -261,13 +260,13 @@ class _NewKeyBuckets:
         numbers = [dictionary.encode(partition, bucket) for bucket in buckets.tolist()]
         return np.array(numbers, np.int32)[inverse]
 
-    def buckets(self, bucket_ids: BucketIds) -> Numbers:
+    def buckets(self, bucket_ids: BucketIds) -> Indices:
         distinct, inverse = np.unique(bucket_ids, return_inverse=True)
         buckets = [self.index.dictionary.decode(number)[1] for number in distinct.tolist()]
         return np.array(buckets, np.int64)[inverse]
 
 
-def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyFingerprints]:
+def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Indices, Indices, KeyFingerprints]:
     """Order rows by key and sequence; return the order, the key of each row, and the distinct keys.
 
     The key of a row is its index among the distinct keys, and the rows are in the new order.
@@ -281,7 +280,7 @@ def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, 
     return order, np.cumsum(starts) - 1, ordered.take(starts)
 
 
-def _partitions_of(bucket_ids: BucketIds, index: KeyIndex, known: list[bytes]) -> Numbers:
+def _partitions_of(bucket_ids: BucketIds, index: KeyIndex, known: list[bytes]) -> Indices:
     """Return the index in `known` of the partition of each bucket id, or `NOWHERE`.
 
     Partitions that `known` lacks are appended to it.
@@ -302,7 +301,7 @@ def _partitions_of(bucket_ids: BucketIds, index: KeyIndex, known: list[bytes]) -
 
 
 def _written(
-    table: FileStoreTable, rows: pa.Table, moves: KeyMoves, codes: Numbers, known: Sequence[bytes]
+    table: FileStoreTable, rows: pa.Table, moves: KeyMoves, codes: Indices, known: Sequence[bytes]
 ) -> pa.Table:
     """Return the rows to write and the deletions of keys that move, with their target partitions.
 

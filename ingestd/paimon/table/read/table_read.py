@@ -42,7 +42,7 @@ SMALL_ROWS = 200_000
 """Reads of fewer rows use no threads, because they take less time than starting a thread."""
 PREFETCH_BYTES = 64 * 1024 * 1024
 """Maximum bytes of the data files of the units that are read ahead."""
-ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
+UnitReader = Callable[[ReadUnit], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManife
 
 
 def read_in_order(
-    units: Sequence[ReadUnit], read: ReadRows, *, small_rows: int = SMALL_ROWS
+    units: Sequence[ReadUnit], read: UnitReader, *, small_rows: int = SMALL_ROWS
 ) -> Iterator[pa.Table]:
     """Yield the parts that `read` returns for each unit, in the order of the units.
 
@@ -293,7 +293,7 @@ def read_in_order(
                 future.cancel()
 
 
-def _all_rows(read: ReadRows, unit: ReadUnit) -> list[pa.Table]:
+def _all_rows(read: UnitReader, unit: ReadUnit) -> list[pa.Table]:
     return list(read(unit))
 
 
