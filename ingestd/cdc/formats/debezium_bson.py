@@ -33,7 +33,7 @@ from ingestd.cdc.json.normalized_events import (
     TruncateEvent,
 )
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, record_error
+from ingestd.cdc.record_errors import PARSE_ERRORS, record_error
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import DataType
 
