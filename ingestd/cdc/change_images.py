@@ -63,13 +63,17 @@ class Image(Protocol[_ColumnT]):
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column in its table type, or None if no image has the column.
 
-        Only the images in the mask `wanted` (n,) are read. The cells of other changes, and of
-        changes without an image, are null. Raises one of `CELL_ERRORS` if a value does not fit.
+        Only the images in the mask `wanted` (n,) are read (None: all). The cells of other changes,
+        and of changes without an image, are null. Raises one of `CELL_ERRORS` if a value does not
+        fit.
         """
         ...
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Yield (index, reason) of each value for which `cells` raises, as far as known."""
+        """Yield (index, reason) of each value for which `cells` raises, as far as known.
+
+        `wanted` is as in `cells`; None stands for all changes.
+        """
         ...
 
     def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":

@@ -108,7 +108,8 @@ def rejected(
 ) -> RejectedRecord:
     """Return the rejected record for the record at this index of the chunk.
 
-    If the key or the value has the framing of AWS Glue, this replaces `reason`.
+    If the key or the value has the framing of AWS Glue, this replaces `reason`. `source_table` is
+    the source table of the record, None if it is unknown.
     """
     document = "message value" if is_glue(chunk.values[index]) else "message key"
     if is_glue(chunk.values[index]) or is_glue(chunk.keys[index]):

@@ -64,7 +64,10 @@ class ImportNotes:
         self.pieces.append(Piece(argument, {path: value}, essential))
 
     def leave(self, argument: str, text: str, *, essential: bool = False) -> None:
-        """Add a note on an argument that has no counterpart in the configuration."""
+        """Add a note on an argument that has no counterpart in the configuration.
+
+        `essential` is whether leaving it out changes the result.
+        """
         self.notes.append(Note(argument, text, essential))
 
 

@@ -25,7 +25,8 @@ class RecordLog(Protocol):
     ) -> Iterator[RecordChunk]:
         """Yield the records of a range in chunks, in order of offset.
 
-        Reading ends without an error at the first record that cannot be read.
+        Reading ends without an error at the first record that cannot be read. With `headers`,
+        chunks have the headers of records.
         """
         ...
 

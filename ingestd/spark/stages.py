@@ -151,7 +151,8 @@ def decoded(
 ) -> Pairs:
     """Build stage 1 as a lazy RDD with one task for each of `groups`, lists of offset ranges.
 
-    The blobs are shuffled by slot if there are several groups.
+    The blobs are shuffled by slot if there are several groups. `folder` is the directory for blobs
+    in local files (None: all go through the shuffle).
     """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     task = _sendable(spark, DecodeTask(view, folder))

@@ -40,7 +40,10 @@ def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
 
 
 def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator[str]:
-    """Yield passwords in the collector's addresses, and header values that may be secrets."""
+    """Yield passwords in the collector's addresses, and header values that may be secrets.
+
+    `endpoint` is the address in the configuration, None if it is not set.
+    """
     addresses = [] if endpoint is None else [endpoint]
     for name, text in environment.items():
         if _HEADERS.fullmatch(name):

@@ -108,7 +108,10 @@ def constant_field(name: str, text: bytes) -> Field:
 
 
 def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
-    """Return the native plan node of an object with these fields, and possibly others."""
+    """Return the native plan node of an object with these fields, and possibly others.
+
+    If it is `nullable`, null is also accepted.
+    """
     return ("object", nullable, False, tuple(fields))
 
 

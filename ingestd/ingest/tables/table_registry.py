@@ -257,10 +257,10 @@ class TableRegistry:
     ) -> CommitResult:
         """Commit files to one table together with the positions that they cover.
 
-        Raises OffsetGapError if the batch starts after the covered offsets of the table;
-        FencedError if another process of this pipeline has committed to the table;
-        CommitConflictError if the table was rolled back; and the other errors of
-        `ingestd.paimon.table.commit.table_commit.commit`.
+        With `overwrite`, the files replace all rows of the table. Raises OffsetGapError if the
+        batch starts after the covered offsets of the table; FencedError if another process of this
+        pipeline has committed to the table; CommitConflictError if the table was rolled back; and
+        the other errors of `ingestd.paimon.table.commit.table_commit.commit`.
         """
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)

@@ -35,7 +35,8 @@ _MAX_POSITION = 0x7FFF_FFFF
 def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
     """Return the bytes of a deletion vector, including length and checksum.
 
-    Raises ValueError if a position does not fit into a 32-bit vector.
+    With `bitmap64`, positions have 64 bits. Raises ValueError if a position does not fit into a
+    32-bit vector.
     """
     if bitmap64:
         body = _MAGIC_64 + _encode_64(positions)
@@ -55,7 +56,7 @@ def encode_dv_index(
 
     `vectors` has the positions of deleted rows by name of the data file. The length in the range of
     a 32-bit vector excludes the length word and the checksum; that of a 64-bit vector includes
-    both.
+    both. With `bitmap64`, positions have 64 bits.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():

@@ -66,7 +66,10 @@ class BucketReport:
 def report_of(
     reason: str, message: CommitMessage, written: Sequence[DataFileMeta], *, lost: bool
 ) -> BucketReport:
-    """Return the report of a bucket from its commit message and the files written for it."""
+    """Return the report of a bucket from its commit message and the files written for it.
+
+    `lost` is whether the compaction was dropped because another writer changed the bucket.
+    """
     before, after = message.compact_before, message.compact_after
     old = {file.file_name for file in before}
     moved = {file.file_name for file in after if file.file_name in old}
@@ -164,8 +167,9 @@ def plan_compaction(
 ) -> list[CompactPlan]:
     """Return the plans that `compact_table` would run now; only manifests are read.
 
-    `state` is the newest state of the table (None: it is loaded). Raises UnsupportedError for a
-    table that cannot be written, FormatError for a damaged manifest.
+    `state` is the newest state of the table (None: it is loaded). `partition_filter` selects
+    partitions (None: all). Raises UnsupportedError for a table that cannot be written, FormatError
+    for a damaged manifest.
     """
     refuse_unsupported(table.schema, for_write=True)
     state = load_state(table) if state is None else state
@@ -185,10 +189,9 @@ def compact_table(
     """Compact every bucket that has a due trigger, once; with `full`, every bucket completely.
 
     With `most_bytes`, only the buckets with the most files are compacted, until their inputs reach
-    this size, so that the result is committed soon.
-
-    `table` must have its newest schema. The option `write-only` has no effect here, because it only
-    applies to writers. `commit_user` is the user of the snapshot (None: a new user). Raises
+    this size, so that the result is committed soon. `table` must have its newest schema. The option
+    `write-only` has no effect here, because it only applies to writers. `commit_user` is the user
+    of the snapshot (None: a new user). `partition_filter` selects partitions (None: all). Raises
     UnsupportedError for a table that cannot be written, FormatError for a damaged file, and
     StorageError if the storage fails; the files written are then deleted. Raises CommitUnknownError
     if it is unknown whether the snapshot was published; the files are then kept.

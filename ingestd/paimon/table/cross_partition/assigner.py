@@ -110,7 +110,11 @@ def _followed(rows: KeyRows, every_step: bool) -> KeyMoves:
 
 
 def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> Mask:
-    """Return a mask of the keys that have no row after the batch is merged; shape (keys,)."""
+    """Return a mask of the keys that have no row after the batch is merged; shape (keys,).
+
+    `remove_on_delete` is whether a delete removes the row of its key in other merge engines than
+    `deduplicate`.
+    """
     last = rows.kind[rows.last]
     if engine == "deduplicate":
         return rows.retracts[rows.last]

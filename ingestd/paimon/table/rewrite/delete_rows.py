@@ -59,9 +59,10 @@ def delete_rows(
     """Delete the rows that `is_deleted` marks, by their columns `columns`.
 
     `is_deleted` is called with rows that have `columns` only and, for files to rewrite, again with
-    all columns. Raises ConfigError for a table with keys, buckets or deletion vectors;
-    UnsupportedError for a table that cannot be written; CommitConflictError, without deleting
-    anything, if another process has replaced a file with such rows; FormatError for a damaged file.
+    all columns. With `dry_run`, nothing is changed. Raises ConfigError for a table with keys,
+    buckets or deletion vectors; UnsupportedError for a table that cannot be written;
+    CommitConflictError, without deleting anything, if another process has replaced a file with such
+    rows; FormatError for a damaged file.
     """
     _refuse(table)
     state = load_state(table)

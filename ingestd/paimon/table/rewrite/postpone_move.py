@@ -56,9 +56,9 @@ def move_postponed(
     """Move the postponed rows of `state` into buckets; the result is `empty` if it has none.
 
     New files have level 0: they are readable at once, except in tables whose readers skip level 0.
-    Raises the errors of `postponed_moves` and of `commit`, for example CommitConflictError if
-    another process has moved the same rows. The written files are then deleted, unless the outcome
-    of the commit is unknown.
+    `partition_filter` selects partitions (None: all). Raises the errors of `postponed_moves` and of
+    `commit`, for example CommitConflictError if another process has moved the same rows. The
+    written files are then deleted, unless the outcome of the commit is unknown.
     """
     messages: list[CommitMessage] = []
     try:
@@ -96,9 +96,9 @@ def postponed_moves(
     """Write the postponed rows of `state` to files of their buckets; yield a message per bucket.
 
     The messages contain the new files, and the removed files of postponed buckets. Those of a
-    partition must be in one commit. Yields nothing for tables without postponed buckets. Raises
-    UnsupportedError for a table that cannot be written, FormatError for a damaged file, and the
-    errors of `bucket_count`.
+    partition must be in one commit. Yields nothing for tables without postponed buckets.
+    `partition_filter` selects partitions (None: all). Raises UnsupportedError for a table that
+    cannot be written, FormatError for a damaged file, and the errors of `bucket_count`.
     """
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return

@@ -98,8 +98,9 @@ def plan_rescale(
 ) -> list[PartitionRescale]:
     """Return the partitions that `rescale` would rewrite; only manifests are read.
 
-    `state` is the newest state of the table (None: it is loaded). Raises the errors of
-    `refuse_rescale`, and ConfigError if one of the partitions has postponed rows.
+    `state` is the newest state of the table (None: it is loaded). `partition_filter` selects
+    partitions (None: all). Raises the errors of `refuse_rescale`, and ConfigError if one of the
+    partitions has postponed rows.
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
@@ -140,10 +141,11 @@ def rescale(
 
     The schema of `table` must already have the new number in the option `bucket`, unless the table
     has postponed buckets; otherwise ValueError is raised. `clock_ms` returns the current time in
-    milliseconds of the epoch. Raises the errors of `plan_rescale`; CommitConflictError if another
-    process has changed files of a partition; FormatError for damaged files. Committed partitions
-    stay rescaled, new files of other partitions are deleted. Raises CommitUnknownError if the
-    storage does not report whether the snapshot was published: its files then stay.
+    milliseconds of the epoch. `partition_filter` selects partitions (None: all). Raises the errors
+    of `plan_rescale`; CommitConflictError if another process has changed files of a partition;
+    FormatError for damaged files. Committed partitions stay rescaled, new files of other partitions
+    are deleted. Raises CommitUnknownError if the storage does not report whether the snapshot was
+    published: its files then stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")

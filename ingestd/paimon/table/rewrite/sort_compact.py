@@ -104,7 +104,8 @@ def plan_sort(
 ) -> list[SortPlan]:
     """Return a plan for each partition that has files; only manifests are read.
 
-    `state` is the newest state of the table (None: it is loaded).
+    `state` is the newest state of the table (None: it is loaded). `partition_filter` selects
+    partitions (None: all).
     """
     state = load_state(table) if state is None else state
     files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
@@ -127,10 +128,11 @@ def sort_compact(
 ) -> Iterator[Sorted]:
     """Rewrite partitions in sorted order; yield each after it was committed in a COMPACT snapshot.
 
-    `clock_ms` returns the current time in milliseconds of the epoch. Raises the errors of
-    `sort_fields`; CommitConflictError if another process has replaced files of a partition or
-    deleted rows of it; FormatError for a damaged file; StorageError if the local disk is full.
-    Committed partitions stay sorted; new files of other partitions are deleted.
+    `clock_ms` returns the current time in milliseconds of the epoch. `partition_filter` selects
+    partitions (None: all). Raises the errors of `sort_fields`; CommitConflictError if another
+    process has replaced files of a partition or deleted rows of it; FormatError for a damaged file;
+    StorageError if the local disk is full. Committed partitions stay sorted; new files of other
+    partitions are deleted.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):
