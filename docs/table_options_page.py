@@ -111,7 +111,7 @@ def _default(option: TableOption[object]) -> str:
     for unit, factor in units.items():
         if isinstance(default, int) and default and default % factor == 0:
             return f"`{default // factor} {unit}`"
-    return f"`{default}`"
+    return f"`{default}`".replace("\n", "\\n")
 
 
 def _text(option: TableOption[object]) -> str:

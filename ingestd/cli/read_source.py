@@ -13,6 +13,7 @@ from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
 from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.table.files.row_tracking import with_row_ids
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
 from ingestd.paimon.table.read.fallback_branch import fallback_branch, snapshot_rows
@@ -31,7 +32,8 @@ from ingestd.paimon.table.system.system_tables import read_system_table, system_
 AUDIT_LOG = "audit_log"
 BINLOG = "binlog"
 READ_OPTIMIZED = "ro"
-_DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
+ROW_TRACKING = "row_tracking"
+_DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED, ROW_TRACKING})
 """Names of the views of a table's own rows; None is the table itself."""
 
 
@@ -65,6 +67,8 @@ class Request:
             raise ConfigError("--changelog prints row kinds already: leave out --audit-log")
         if self.view == READ_OPTIMIZED and (self.changelog or self.is_range):
             raise ConfigError("$ro shows the table as of its last full compaction: no changes")
+        if self.view == ROW_TRACKING and self.changelog:
+            raise ConfigError("$row_tracking shows rows with their ids: leave out --changelog")
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -118,7 +122,10 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
     if target.between is not None:
         return _added_rows(table, request, target.between)
     reader = _reader(target.at(table), request)
-    rows = snapshot_rows(reader, target.snapshot, fallback_branch(table, target))
+    fallback = fallback_branch(table, target)
+    if fallback is not None and request.view == ROW_TRACKING:
+        fallback = replace(fallback, table=with_row_ids(fallback.table))
+    rows = snapshot_rows(reader, target.snapshot, fallback)
     return PrintedRows(rows, reader.row_fields(), in_order=False)
 
 
@@ -154,6 +161,8 @@ def _matching(
 
 
 def _reader(table: FileStoreTable, request: Request) -> TableReader:
+    if request.view == ROW_TRACKING:
+        table = with_row_ids(table)
     predicate = _predicate(request, table.schema.fields)
     top_level = request.view == READ_OPTIMIZED
     return TableReader(

@@ -399,3 +399,69 @@ def test_options_without_effect_change_nothing_that_java_reads(
     put(open_native(tmp_path), [{"id": 2, "v": "new"}])
     oracle.compact(tmp_path, "db", "t")
     assert len(_agree(oracle, open_native(tmp_path))) == 20
+
+
+TEXT_COLUMNS: Mapping[str, Any] = {
+    "b": "BOOLEAN", "t": "TINYINT", "s": "SMALLINT", "i": "INT", "l": "BIGINT", "f": "FLOAT",
+    "d": "DOUBLE", "n": "DECIMAL(20, 4)", "c": "CHAR(3)", "v": "STRING", "x": "BYTES",
+    "day": "DATE", "at": "TIMESTAMP(3)", "ts": "TIMESTAMP(6)", "tm": "TIME(3)",
+    "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+}  # fmt: skip
+TEXT_ROWS = [
+    {"b": True, "t": -128, "s": 7, "i": 2147483647, "l": -9223372036854775808, "f": 1.5,
+     "d": 1e300, "n": "-12.3400", "c": "ab", "v": 'a,"b"\\c', "x": "00ff", "day": "1969-12-31",
+     "at": "2024-02-29T12:34:56.789", "ts": "1970-01-01T00:00:00.000001", "tm": "23:59:59.001",
+     "z": "2024-01-01T00:00:00.000000"},
+    {"b": False, "i": 0, "v": ' lead "x" trail, ', "f": -0.0, "d": 0.1},
+    {"v": "é€\U0001f600", "c": "", "x": ""},
+    {},
+]  # fmt: skip
+NESTED = {
+    "r": {"type": "ROW", "fields": [{"id": 20, "name": "q", "type": "INT"},
+                                    {"id": 21, "name": "w", "type": "STRING"}]},
+    "a": {"type": "ARRAY", "element": "DATE"},
+    "m": {"type": "MAP", "key": "STRING", "value": {"type": "ARRAY", "element": "BIGINT"}},
+}  # fmt: skip
+NESTED_ROWS = [
+    {"r": {"q": 1, "w": "x"}, "a": ["2024-01-01", None], "m": [["k", [1, None]], ["l", None]]},
+    {"r": {"q": None, "w": None}, "a": [], "m": []},
+    {"r": None, "a": None, "m": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [
+        ("csv", {"file.compression": "none"}),
+        ("csv", {"file.compression": "gzip", "csv.field-delimiter": ";", "csv.null-literal": "\\N",
+                 "csv.include-header": "true", "csv.line-delimiter": "\u0001\n"}),
+        ("json", {"file.compression": "bzip2"}),
+        ("json", {"file.compression": "deflate", "json.line-delimiter": "||"}),
+        ("text", {"file.compression": "none"}),
+    ],
+)  # fmt: skip
+def test_files_of_texts_that_java_wrote_are_read(
+    tmp_path: Path, oracle: Oracle, file_format: str, options: Mapping[str, str]
+) -> None:
+    columns, rows = dict(TEXT_COLUMNS), [dict(row) for row in TEXT_ROWS]
+    if file_format == "json":
+        columns.update(NESTED)
+        rows = [{**row, **more} for row, more in zip(rows, [*NESTED_ROWS, {}], strict=True)]
+    if file_format == "text":
+        columns, rows = {"v": "STRING"}, [{"v": "one"}, {"v": ""}, {"v": None}, {"v": 'é, \\ "'}]
+    spec = {
+        "fields": [{"name": name, "type": t} for name, t in columns.items()],
+        "options": {"bucket": "-1", "file.format": file_format, **options},
+        "steps": [{"commit": {"rows": rows}}, {"commit": {"rows": rows[:2]}}],
+    }
+    oracle.write_spec(spec, tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(tmp_path, "db", "t")
+    assert len(lines) == len(rows) + 2
+    assert [finding for finding in verify(table) if finding.code != "stats"] == []
+    with pytest.raises(UnsupportedError, match="ingestd reads files of texts, but writes none"):
+        refuse_unsupported(table.schema, for_write=True)
+    later = alter(table, SetOption("file.format", "parquet"), SetOption("file.compression", "zstd"))
+    compact_table(later, full=True, now_ms=NOW_MS)
+    assert _agree(oracle, later) == lines

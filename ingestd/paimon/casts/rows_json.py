@@ -137,7 +137,7 @@ def _texts(array: Array, t: DataType) -> Array:
     if t.root in TIMESTAMP_ROOTS:
         suffix = "Z" if t.root == "TIMESTAMP_LTZ" else ""
         return _in_quotes(timestamp_texts(array, t.precision or 0, suffix))
-    if t.root in BINARY_ROOTS:
+    if t.root in BINARY_ROOTS or t.root == "BLOB":
         return _mapped(array, lambda value: f'"{value.hex()}"')
     if t.root == "VARIANT":
         return _mapped(array, _variant)

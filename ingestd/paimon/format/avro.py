@@ -359,12 +359,13 @@ class _Record:
 
     def __init__(self, schema: str, columns: Sequence[str] | None) -> None:
         document = json.loads(schema)
+        # The records of a union begin with a number of its type, so it is decoded as a union.
+        self._schema = avro_blocks.parse_block_schema(document)
         if isinstance(document, list):
             (document,) = (kind for kind in document if kind != "null")
         fields = {str(field["name"]): field["type"] for field in document["fields"]}
         wanted = list(fields) if columns is None else [name for name in columns if name in fields]
         self._codecs = {name: _arrow_codec(fields[name]) for name in wanted}
-        self._schema = avro_blocks.parse_block_schema(document)
 
     def rows(self, count: int, payload: bytes) -> list[dict[str, Any]]:
         """Decode a block of `count` records."""

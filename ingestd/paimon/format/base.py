@@ -242,9 +242,14 @@ def load_format(name: str) -> FileFormat:
     return cast("FileFormat", import_module(module))
 
 
+TEXT_COMPRESSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
+"""Extensions that the names of compressed files of texts have after that of their format."""
+
+
 def format_of(file_name: str) -> str:
     """Return the format of a data file, which is the extension of its name."""
-    return file_name.rpartition(".")[2]
+    stem, _, extension = file_name.rpartition(".")
+    return stem.rpartition(".")[2] if extension in TEXT_COMPRESSIONS else extension
 
 
 @contextlib.contextmanager

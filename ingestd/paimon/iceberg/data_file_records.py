@@ -15,7 +15,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.files.data_files import live_path, stored_fields
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _FORMAT = "parquet"
@@ -66,17 +66,18 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
             "metadata follows once a full compaction has rewritten it"
         )
     refuse_unreadable(schema, table.schema)
-    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
-    fields = {field.name: field for field in schema.fields}
+    names = file.stats_columns(schema.field_names)
+    fields = {field.name: field for field in stored_fields(table, file)}
     types = [fields[name].type for name in names]
     low = deserialize_row(types, file.value_stats.min_values)
     high = deserialize_row(types, file.value_stats.max_values)
     known = tuple(
         name
         for name, least, most in zip(names, low, high, strict=True)
-        if least is not None and most is not None
+        if least is not None and most is not None and name in schema.field_names
     )
-    nulls = zip(names, file.value_stats.null_counts, strict=True)
+    counts = zip(names, file.value_stats.null_counts, strict=True)
+    nulls = [(name, count) for name, count in counts if name in schema.field_names]
     keys = table.schema.partition_keys
     return {
         "content": DATA,

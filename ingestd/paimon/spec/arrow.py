@@ -47,6 +47,7 @@ _FIXED: Mapping[str, pa.DataType] = {
     "TIME": pa.time32("ms"),
     **dict.fromkeys(CHARACTER_ROOTS, pa.string()),
     **dict.fromkeys(BINARY_ROOTS, pa.binary()),
+    "BLOB": pa.binary(),
 }
 _FROM_ARROW: Mapping[pa.DataType, DataType] = {
     pa.bool_(): DataType("BOOLEAN"),

@@ -65,3 +65,8 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+
+    def stats_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns of `value_stats`; `names` are all columns of the file's schema."""
+        written = names if self.write_cols is None else self.write_cols
+        return written if self.value_stats_cols is None else self.value_stats_cols

@@ -13,14 +13,16 @@ from ingestd.errors import FormatError
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
+ROW_ID = "_ROW_ID"
 KEY_PREFIX = "_KEY_"
 
 KEY_FIELD_ID_START = 1073741823
 """The id of a `_KEY_` column is this number plus the id of its column."""
 SEQUENCE_NUMBER_ID = 2147483646
 VALUE_KIND_ID = 2147483645
+ROW_ID_ID = 2147483642
 
-SYSTEM_COLUMN_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
+SYSTEM_COLUMN_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", ROW_ID})
 """Reserved names that no column of a table may have."""
 
 MAX_LENGTH = 2147483647

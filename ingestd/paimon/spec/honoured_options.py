@@ -138,7 +138,7 @@ TIME_FIELD = optional(
 # Data files.
 FILE_FORMAT = honoured(
     "file.format", parse_word, "parquet", "Format of data files.",
-    values=("parquet", "orc", "avro"), refused_from=Access.READ,
+    values=("parquet", "orc", "avro"), refusal="ingestd reads files of texts, but writes none",
 )  # fmt: skip
 FILE_FORMAT_PER_LEVEL = honoured(
     "file.format.per.level", parse_text, "", "Formats of levels, as `0:avro,5:parquet`."
@@ -304,6 +304,17 @@ DELETION_VECTORS_BITMAP64 = honoured(
 DELETION_VECTORS_MERGE = honoured(
     "deletion-vectors.merge-on-read", parse_bool, False,
     "Reads merge files of level 0 into tables with deletion vectors; of later versions.",
+)  # fmt: skip
+ROW_TRACKING = honoured(
+    "row-tracking.enabled", parse_bool, False,
+    "Rows of a keyless table have ids, and the snapshot that wrote them.",
+    change=ChangeRule.NEVER,
+)  # fmt: skip
+DATA_EVOLUTION = honoured(
+    "data-evolution.enabled", parse_bool, False,
+    "Files may have other columns of rows that are there already.",
+    values=("false",), change=ChangeRule.NEVER,
+    refusal="ingestd reads such tables and writes no columns of rows that are there already",
 )  # fmt: skip
 DELETION_VECTORS_MODIFIABLE = honoured(
     "deletion-vectors.modifiable", parse_bool, False, "`deletion-vectors.enabled` may change."

@@ -41,7 +41,6 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 _MB = 1024 * 1024
 _SYSTEM_STATS_MODE = "truncate(128)"
-_UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 _NEEDED = {
     "mod": "one INT or BIGINT bucket key",
     "hive": "bucket keys that are numbers, texts, bytes, dates or times",
@@ -101,6 +100,7 @@ class CoreOptions:
     commit_timeout_ms: int
     data_file_prefix: str
     write_only: bool
+    row_tracking: bool
 
     def stats_mode(self, column: str) -> str:
         """Return the statistics mode of a column: none, counts, truncate(n) or full."""
@@ -183,6 +183,7 @@ def core_options(schema: TableSchema) -> CoreOptions:
         commit_timeout_ms=honoured.COMMIT_TIMEOUT.of(options),
         data_file_prefix=honoured.DATA_FILE_PREFIX.of(options),
         write_only=honoured.WRITE_ONLY.of(options),
+        row_tracking=honoured.ROW_TRACKING.of(options),
     )
 
 
@@ -216,7 +217,7 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     """
     _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:
-        _refuse_column(column)
+        _refuse_column(column, for_write=for_write)
     if for_write:
         _refuse_place_defaults(schema)
         manifest_threshold(schema)
@@ -274,11 +275,14 @@ def _refusal(option: TableOption[object], name: str, value: str) -> UnsupportedE
     )
 
 
-def _refuse_column(column: DataField) -> None:
+def _refuse_column(column: DataField, *, for_write: bool) -> None:
+    refused = {"BLOB", "VECTOR"} if for_write else {"VECTOR"}
     for t in walk_types(column.type):
-        if t.root in _UNSUPPORTED_ROOTS:
+        if t.root in refused:
+            limit = " for writing" if t.root == "BLOB" else ""
             raise UnsupportedError(
                 f"column '{column.name}': data type {t.root} ({column.type}) is not supported"
+                f"{limit}"
             )
 
 

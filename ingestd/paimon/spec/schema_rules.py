@@ -30,6 +30,11 @@ def check_schema(
             "one row; add a column that tells rows of a partition apart"
         )
     _check_buckets(fields, primary_keys, partition_keys, options)
+    if honoured.ROW_TRACKING.of(options) and (primary_keys or bucket_number(options) != -1):
+        raise ConfigError(
+            "option 'row-tracking.enabled' = 'true' needs a table without primary key and with "
+            "'bucket' = '-1'; remove the option"
+        )
 
 
 def _check_names(fields: Sequence[DataField]) -> None:

@@ -16,6 +16,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.spec.honoured_options import HONOURED
 from ingestd.paimon.spec.iceberg_options import ICEBERG_OPTIONS
 from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption, parse_text
+from ingestd.paimon.spec.text_options import TEXT_OPTIONS
 
 _OFF = ("false",)
 
@@ -71,7 +72,7 @@ _IGNORED: _Options = (
          values=["main"]),
     *_refused(
         Access.READ, "files hold other rows or another order than ingestd reads",
-        "data-evolution.enabled", "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
+        "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
     *_refused(
@@ -86,10 +87,10 @@ _IGNORED: _Options = (
         "primary-key.nullable", "sequence.snapshot-ordering", values=_OFF,
     ),
     *_refused(
-        Access.READ, "BLOB and VECTOR columns are not supported", "blob-field", "vector-field",
+        Access.READ, "VECTOR columns are not supported", "vector-field",
     ),
     *_refused(
-        Access.READ, "BLOB columns are not supported",
+        Access.READ, "ingestd reads the values of BLOB columns, not what they refer to",
         "blob-descriptor-field|blob.stored-descriptor-fields", change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
@@ -106,10 +107,6 @@ _IGNORED: _Options = (
     *_refused(
         Access.WRITE, "ingestd writes files inside the table's directory only",
         "path",
-    ),
-    *_refused(
-        Access.WRITE, "row ids are not assigned", "row-tracking.enabled", values=_OFF,
-        change=ChangeRule.NEVER
     ),
     *_refused(Access.WRITE, "no Java code runs in ingestd", "commit.callbacks", values=[""]),
     *_refused(
@@ -128,10 +125,12 @@ _IGNORED: _Options = (
         change=ChangeRule.NEVER,
     ),
     *_refused(
-        Access.WRITE, "BLOB columns are not supported", "blob-external-storage-path",
+        Access.WRITE, "BLOB columns are not written", "blob-external-storage-path",
         "blob-external-storage-field", change=ChangeRule.NEVER,
     ),
-    *_refused(Access.WRITE, "BLOB columns are not supported", "blob-view-field"),
+    *_refused(
+        Access.WRITE, "BLOB columns are not written", "blob-field", "blob-view-field",
+    ),
     *_refused(Access.WRITE, "this kind of index is not written", "file-index.<type>.<setting>"),
     *_refused(
         Access.WRITE, "an index of later versions that ingestd would not maintain",
@@ -277,7 +276,7 @@ _IGNORED: _Options = (
         "clustering.incremental.optimize-write", "clustering.incremental.mode",
     ),
     *_irrelevant(
-        "a detail of BLOB and VECTOR columns, which are refused",
+        "a detail of BLOB and VECTOR columns, which ingestd does not write",
         "blob.target-file-size", "blob.split-by-file-size", "blob-as-descriptor",
         "vector.file.format", "vector.target-file-size",
     ),
@@ -287,7 +286,7 @@ _IGNORED: _Options = (
         "variant.shredding.minFieldCardinalityRatio", "variant.shredding.maxInferBufferRow",
     ),
     *_irrelevant(
-        "global indexes need `row-tracking.enabled`, which is refused",
+        "ingestd reads tables without their global indexes",
         "global-index.external-path", "global-index.column-update-action",
         "global-index.row-count-per-shard", "global-index.build.max-shard",
         "global-index.build.max-parallelism", "global-index.enabled", "global-index.thread-num",
@@ -390,6 +389,10 @@ _IGNORED: _Options = (
     ),
     *_irrelevant("a property of the catalog's table", "auto-create", "owner"),
     *_irrelevant(
+        "how JSON files are written, and ingestd only reads them",
+        "json.map-null-key-mode", "json.map-null-key-literal",
+    ),
+    *_irrelevant(
         "compactions run beside the commits, by the pipeline's section compaction",
         "commit.force-compact",
         "lookup-wait|changelog-producer.lookup-wait",
@@ -417,7 +420,7 @@ _IGNORED: _Options = (
     ),
 )  # fmt: skip
 
-DECLARED: _Options = (*HONOURED, *ICEBERG_OPTIONS, *_IGNORED)
+DECLARED: _Options = (*HONOURED, *ICEBERG_OPTIONS, *TEXT_OPTIONS, *_IGNORED)
 """All declared options."""
 _BY_NAME: Mapping[str, TableOption[object]] = {
     name: option for option in DECLARED for name in (option.name, *option.aliases)

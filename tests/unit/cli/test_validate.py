@@ -110,13 +110,13 @@ def test_online_checks_refuse_a_table_that_could_not_be_written(
     config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.cli.validate._PROBE_SECONDS", 1.0)
-    options = {"row-tracking.enabled": "true", "bucket": "1"}
+    options = {"data-evolution.enabled": "true", "bucket": "1"}
     lake = config.parent / "lake"
     native_table(lake, [("id", parse_type("INT").root)], keys=["id"], options=options)
     done = run_command(capsys, "validate", "-c", config, "--online", "--json")
     checks = {one["check"]: one for one in json.loads(done.out)["online"]}
     assert checks["table t"]["ok"] is False
-    assert "row-tracking" in checks["table t"]["found"]
+    assert "data-evolution" in checks["table t"]["found"]
 
 
 @pytest.mark.parametrize(

@@ -177,9 +177,9 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
         ),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
         (
-            "tables: {t: {options: {row-tracking.enabled: true}}}",
+            "tables: {t: {options: {data-evolution.enabled: true}}}",
             "tables.t",
-            "option 'row-tracking.enabled'",
+            "option 'data-evolution.enabled'",
         ),
         (
             "tables: {t: {schema: {column-types: {v: VARIANT}}}}",

@@ -257,6 +257,7 @@ def _write_manifest(
     deleted = sum(1 for entry in entries if entry.kind == FileKind.DELETE)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
+    least, largest = _row_ids(entries)
     return ManifestFileMeta(
         file_name=name,
         file_size=len(data),
@@ -268,9 +269,19 @@ def _write_manifest(
         max_bucket=max(buckets),
         min_level=min(levels),
         max_level=max(levels),
-        min_row_id=None,
-        max_row_id=None,
+        min_row_id=least,
+        max_row_id=largest,
     )
+
+
+def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
+    """Return the least and the largest row id of files; None if they are unknown for any file."""
+    firsts = [entry.file.first_row_id for entry in entries]
+    ends = [
+        None if first is None else first + entry.file.row_count - 1
+        for first, entry in zip(firsts, entries, strict=True)
+    ]
+    return _least(firsts), _largest(ends)
 
 
 def partition_bounds(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:

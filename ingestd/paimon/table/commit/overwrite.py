@@ -36,7 +36,7 @@ _ABOUT_NEW_FILES = frozenset(
         honoured.DELETION_VECTORS, honoured.CHANGELOG_PRODUCER, honoured.BUCKET_FUNCTION,
         honoured.FORCE_LOOKUP, honoured.INDEX_IN_DATA_DIR,
     )
-) | {"row-tracking.enabled"}  # fmt: skip
+)  # fmt: skip
 """Options that only apply to new files, so they are not checked when files are only deleted."""
 
 

@@ -58,6 +58,7 @@ from ingestd.paimon.table.commit.snapshot_changes import (
     index_after,
     plan_changes,
 )
+from ingestd.paimon.table.files.row_tracking import assign_row_ids
 from ingestd.paimon.table.metadata.catalog_commit import partition_changes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
@@ -361,6 +362,8 @@ class _CommitRetry:
 
     def _delta_on_current(self) -> Delta:
         entries = checked_entries(self._table, self._change, self.current)
+        if self._table.options.row_tracking:
+            entries = assign_row_ids(entries, self.current.snapshot)
         if self.delta is None or self.delta.entries != entries:
             self._discard_delta()
             self.delta = write_delta(self._table, entries, self._change.changelog)
@@ -571,8 +574,15 @@ def _snapshot(
         watermark=_later(committable.watermark, previous.watermark if previous else None),
         statistics=change.statistics or (previous.statistics if previous and inherits else None),
         properties=_properties(state, committable),
-        next_row_id=(previous.next_row_id if previous else None) or 0,
+        next_row_id=_next_row_id(delta, previous),
     )
+
+
+def _next_row_id(delta: Delta, previous: Snapshot | None) -> int:
+    """Return the id of the next new row, after those of the new files."""
+    files = [entry.file for entry in delta.entries if entry.file.first_row_id is not None]
+    ends = [(file.first_row_id or 0) + file.row_count for file in files]
+    return max([(previous.next_row_id if previous else None) or 0, *ends])
 
 
 def _later(left: int | None, right: int | None) -> int | None:

@@ -8,7 +8,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options
@@ -20,6 +20,7 @@ from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.compact.sorted_input import batch_size
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_deletion_vectors
+from ingestd.paimon.table.files.row_tracking import rewritten_files, rewritten_table
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _FULL_FILES = 3
@@ -42,7 +43,8 @@ class AppendPlan:
 
         If this fails, the new files are deleted.
         """
-        bucket, table = self.bucket, self.bucket.table
+        table = rewritten_table(self.bucket.table)
+        bucket = replace(self.bucket, table=table)
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
         writer = RollingWriter(bucket.target(0), self.inputs[0].min_sequence_number)
@@ -53,7 +55,7 @@ class AppendPlan:
                     *bucket_key, file, table.schema.fields, batch_size(1)
                 ):
                     writer.add(rows)
-            files = tuple(writer.close())
+            files = rewritten_files(self.bucket.table, writer.close())
             index, gone = _index_without(
                 bucket, vectors, {input_file.file_name for input_file in self.inputs}
             )

@@ -20,6 +20,8 @@ from ingestd.paimon.format.base import (
     FilePart,
     GroupFilter,
     RowProbe,
+    RowRange,
+    StreamPart,
     format_of,
     read_wanted,
     stream_wanted,
@@ -49,6 +51,8 @@ from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_te
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.files.external_paths import external_file
+from ingestd.paimon.table.files.row_tracking import fill_row_ids, has_row_ids, tracked_fields
+from ingestd.paimon.table.files.typed_files import TYPED_FORMATS, read_typed
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.wording import counted
@@ -73,6 +77,12 @@ def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
         return schema.fields
     copies = () if honoured.THIN_MODE.of(schema.options) else key_fields(schema)
     return (*copies, *SYSTEM_FIELDS, *schema.fields)
+
+
+def stored_fields(table: FileStoreTable, file: DataFileMeta) -> tuple[DataField, ...]:
+    """Return the columns of a data file, without copies of the key."""
+    schema = table.schemas(file.schema_id)
+    return (*SYSTEM_FIELDS, *schema.fields) if schema.primary_keys else tracked_fields(schema, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +151,12 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
     return data_file_path(table, values, bucket, file.file_name)
 
 
-def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return all rows of the data file at `path`, as stored.
+def stored_rows(table: FileStoreTable, path: str, file: DataFileMeta) -> pa.Table:
+    """Return all rows of the data file `file`, which is at `path`, with all columns, as stored.
 
-    They have those of `columns` (None: all) that the file contains. Raises FormatError for a
-    missing or damaged file.
+    Raises FormatError for a missing or damaged file.
     """
-    return _part(table, path, columns, None).rows
+    return _part(table, path, file, None, None).rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +201,20 @@ class DataFileReader:
         # If no column is requested, one is read to count the rows.
         least = [VALUE_KIND] if table.schema.primary_keys else None
         groups = group_filter(table, table.schemas(file.schema_id), self.wanted)
-        file_part = _part(table, path, names or least, groups)
+        file_part = _part(table, path, file, names or least, groups)
         _check_count(path, file_part.row_count, file)
         check_columns(path, file_part.rows, file, names)
         if file_part.rows.num_rows == file.row_count:
             check_nulls(path, file_part.rows, file, table.schemas(file.schema_id))
+        rows, at = file_part.rows, np.empty(0, np.int64)
         kept = self._kept(partition, bucket, file)
-        rows = file_part.rows
+        tracks = table.options.row_tracking and has_row_ids(fields)
+        if kept is not None or tracks:
+            at = _positions(file_part.ranges)
         if kept is not None:
-            masks = [kept[start : start + count] for start, count in file_part.ranges]
-            rows = rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
+            rows, at = rows.filter(pa.array(kept[at])), at[kept[at]]
         with _evolving(path, same=file.schema_id == table.schema.id):
-            return self._as_declared(rows, partition, file, fields)
+            return self._as_declared(rows, at, partition, file, fields)
 
     def batches(
         self,
@@ -226,7 +237,7 @@ class DataFileReader:
         groups = None if self.keys is None else key_group_filter(self.table, schema, self.keys)
         start = 0
         try:
-            for count, batch in stream_wanted(self.table.io, path, names or None, size, groups):
+            for count, batch in _stream(self.table, path, file, names or None, size, groups):
                 at = np.arange(start, start + count)
                 start += count
                 if batch is None:
@@ -235,7 +246,7 @@ class DataFileReader:
                     batch, at = batch.filter(pa.array(kept[at])), at[kept[at]]
                 check_columns(path, batch, file, names)
                 with _evolving(path, same=file.schema_id == self.table.schema.id):
-                    declared = self._as_declared(batch, partition, file, fields)
+                    declared = self._as_declared(batch, at, partition, file, fields)
                 yield at, declared
                 # Release the memory before the next batch is read.
                 del batch, declared
@@ -245,17 +256,27 @@ class DataFileReader:
 
     def _stored_names(self, file: DataFileMeta, fields: Sequence[DataField]) -> list[str]:
         stored = [f for f in fields if f.name not in self.table.schema.partition_keys]
+        file_fields = stored_fields(self.table, file)
         refuse_zoned_orc(format_of(file.file_name), stored, self.table.schema.options)
-        file_fields = (*SYSTEM_FIELDS, *self.table.schemas(file.schema_id).fields)
         return [field.name for field in file_columns(file_fields, stored).values()]
 
     def _as_declared(
-        self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
+        self,
+        rows: pa.Table,
+        at: Positions,
+        partition: bytes,
+        file: DataFileMeta,
+        fields: Sequence[DataField],
     ) -> pa.Table:
-        """Return rows of a file as `fields`, with the partition columns from the manifest."""
+        """Return rows of a file as `fields`, with the partition columns from the manifest.
+
+        `at` has the positions of the rows in the file; it is used for row ids only.
+        """
         table, keys = self.table, self.table.schema.partition_keys
         stored = [field for field in fields if field.name not in keys]
-        evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
+        evolved = evolve(rows, stored_fields(table, file), stored)
+        if table.options.row_tracking and has_row_ids(fields):
+            evolved = fill_row_ids(evolved, at, file)
         if len(stored) == len(fields):
             return evolved
         cells = deserialize_row(table.partition_types, partition)
@@ -301,12 +322,40 @@ def read_data_file(
 
 
 def _part(
-    table: FileStoreTable, path: str, columns: Sequence[str] | None, groups: GroupFilter | None
+    table: FileStoreTable,
+    path: str,
+    file: DataFileMeta,
+    columns: Sequence[str] | None,
+    groups: GroupFilter | None,
 ) -> FilePart:
     try:
+        if format_of(path) in TYPED_FORMATS:
+            rows = _typed_rows(table, path, file)
+            return FilePart(rows, ((0, rows.num_rows),), rows.num_rows)
         return read_wanted(table.io, path, columns, groups)
     except FileNotFoundError as error:
         raise _missing(path) from error
+
+
+def _typed_rows(table: FileStoreTable, path: str, file: DataFileMeta) -> pa.Table:
+    schema = table.schemas(file.schema_id)
+    fields = data_file_fields(schema) if schema.primary_keys else tracked_fields(schema, file)
+    return read_typed(table.io, path, fields, table.schema.options)
+
+
+def _stream(
+    table: FileStoreTable,
+    path: str,
+    file: DataFileMeta,
+    columns: Sequence[str] | None,
+    size: BatchSize,
+    groups: GroupFilter | None,
+) -> Iterator[StreamPart]:
+    if format_of(path) in TYPED_FORMATS:
+        rows = _typed_rows(table, path, file)
+        yield rows.num_rows, rows
+    else:
+        yield from stream_wanted(table.io, path, columns, size, groups)
 
 
 def group_filter(
@@ -379,6 +428,11 @@ def _key_probe(table: FileStoreTable, keys: KeyTest) -> Callable[[pa.Table], boo
     return test
 
 
+def _positions(ranges: Sequence[RowRange]) -> Positions:
+    parts = [np.arange(start, start + count) for start, count in ranges]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
 def _check_count(path: str, row_count: int, file: DataFileMeta) -> None:
     if row_count != file.row_count:
         raise FormatError(
@@ -440,8 +494,11 @@ def _check_kinds(path: str, kinds: Column) -> None:
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
     """Raise FormatError if null counts of columns differ from those of the manifest entry.
 
-    `rows` are all rows of the file, `schema` is its schema. Nested columns are not checked.
+    `rows` are all rows of the file, `schema` is its schema. Nested columns are not checked, nor
+    files that have other columns than their schema.
     """
+    if file.write_cols is not None:
+        return
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     counts = file.value_stats.null_counts
     if len(counts) != len(names):

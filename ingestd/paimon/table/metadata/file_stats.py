@@ -11,7 +11,12 @@ from dataclasses import replace
 
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, INTEGER_ROOTS, DataType
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    KEY_FIELD_ID_START,
+    DataType,
+)
 from ingestd.paimon.spec.predicate_stats import ColumnStats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -55,7 +60,7 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
     Columns without usable statistics are left out.
     """
     schema = table.schemas(file.schema_id)
-    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    names = file.stats_columns(schema.field_names)
     fields = schema.select([name for name in names if name in schema.field_names])
     if len(fields) < len(names):
         return {}
@@ -69,6 +74,9 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
     by_column: dict[str, ColumnStats] = {}
     for field in table.schema.fields:
         old = by_id.get(field.id)
+        if field.id >= KEY_FIELD_ID_START:
+            # Row ids are computed where a file does not have them.
+            continue
         if old is None:
             by_column[field.name] = ColumnStats(None, None, file.row_count, file.row_count)
         elif old.name in stats:

@@ -30,6 +30,7 @@ from ingestd.paimon.spec.data_types import (
 )
 from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.row_tracking import column_sources, joined, row_groups
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
@@ -88,8 +89,8 @@ class BucketReader:
         Raises FormatError for a data file that is missing or damaged.
         """
         if not self.table.schema.primary_keys:
-            for file in bucket.files:
-                yield self._read(bucket, file, self.fields)
+            for group in row_groups(self.table, bucket.files):
+                yield self._joined(bucket, group)
             return
         key_types = [field.type for field in self.key_fields]
         names = [*(field.name for field in self.fields), *([VALUE_KIND] if self.kinds else [])]
@@ -109,6 +110,16 @@ class BucketReader:
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
+
+    def _joined(self, bucket: BucketFiles, group: Sequence[DataFileMeta]) -> pa.Table:
+        """Return the rows of a group of files that have columns of the same rows."""
+        if len(group) == 1:
+            return self._read(bucket, group[0], self.fields)
+        parts = [
+            pa.concat_tables([self._read(bucket, file, fields) for file in files])
+            for files, fields in column_sources(self.table, group, self.fields)
+        ]
+        return joined(parts, self.fields)
 
     def _merged(self, section: BucketFiles) -> pa.Table:
         """Return the merged rows of a section, without deletions unless `kinds` is set.

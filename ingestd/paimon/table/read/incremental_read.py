@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
@@ -59,7 +61,7 @@ def iter_changelog(
     snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
     correctly, and FormatError for a file that is missing or damaged.
     """
-    refuse_unsupported(table.schema, for_write=False)
+    _refuse_changes(table)
     newest = latest_snapshot_id(table.io, table.paths) or 0
     last = newest if to_id is None else min(to_id, newest)
     first = first_change_id(table.io, table.paths) if from_id is None else from_id
@@ -94,7 +96,7 @@ def iter_changed(
     correctly, and FormatError for a file that is missing or damaged.
     """
     table = reader.table
-    refuse_unsupported(table.schema, for_write=False)
+    _refuse_changes(table)
     newest = latest_snapshot_id(table.io, table.paths) or 0
     last = newest if last_id is None else min(last_id, newest)
     entries = []
@@ -108,6 +110,16 @@ def iter_changed(
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
     """Return the fields of a changelog: `CHANGE_FIELDS`, then the fields of the table."""
     return (*CHANGE_FIELDS, *table.schema.fields)
+
+
+def _refuse_changes(table: FileStoreTable) -> None:
+    """Raise UnsupportedError if the changes of a table cannot be read."""
+    refuse_unsupported(table.schema, for_write=False)
+    if honoured.DATA_EVOLUTION.of(table.schema.options):
+        raise UnsupportedError(
+            f"table {table.name}: its changes cannot be read, because 'data-evolution.enabled' "
+            "is set: a new file may have columns of rows that are there already; read snapshots"
+        )
 
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:

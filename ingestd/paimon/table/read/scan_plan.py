@@ -25,6 +25,7 @@ from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, co
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.files.data_file_indexes import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.row_tracking import row_groups
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -171,7 +172,7 @@ class _Planner:
             types = [field.type for field in self._table.schema.key_fields]
             groups = sections(types, bucket.files)
         else:
-            groups = [[file] for file in bucket.files]
+            groups = row_groups(self._table, bucket.files)
         for files in groups:
             section = BucketFiles(bucket.partition, bucket.bucket, tuple(files))
             yield ReadUnit(section, self._is_verbatim(files))
@@ -180,10 +181,10 @@ class _Planner:
         """Return whether each row of the result is an unchanged row of the files.
 
         This is false for several merged files: if the newer row of a key were skipped, the older
-        row would be returned.
+        row would be returned. It is false as well for files with columns of the same rows.
         """
         if not self._merged:
-            return True
+            return len(files) == 1
         if len(files) > 1:
             return False
         engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
@@ -193,7 +194,8 @@ class _Planner:
         if self._all is None:
             return unit
         engine = honoured.MERGE_ENGINE.of(self._table.schema.options)
-        if not unit.verbatim and engine not in _VERBATIM_ENGINES:
+        picks_rows = self._merged and engine in _VERBATIM_ENGINES
+        if not unit.verbatim and not picks_rows:
             return unit
         tests: tuple[tuple[str, Callable[[BucketFiles, DataFileMeta], bool]], ...] = (
             (BY_VALUES, self._stats_may_match),

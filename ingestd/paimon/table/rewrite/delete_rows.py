@@ -24,6 +24,7 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.files.row_tracking import rewritten_files, rewritten_table
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -79,7 +80,7 @@ def delete_rows(
     try:
         for entry, count in matching_files:
             messages.append(
-                _rewritten(table, reader, entry, is_deleted, keeps=entry.file.row_count > count)
+                _rewritten(table, entry, is_deleted, keeps=entry.file.row_count > count)
             )
     except BaseException:
         delete_written(table, messages)
@@ -110,7 +111,6 @@ def _count(
 
 def _rewritten(
     table: FileStoreTable,
-    reader: DataFileReader,
     entry: ManifestEntry,
     is_deleted: RowTest,
     *,
@@ -123,14 +123,15 @@ def _rewritten(
     bucket_key = (entry.partition, entry.bucket)
     gone = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if keeps:
-        bucket = CompactBucket(table, *bucket_key, entry.total_buckets, (entry.file,))
+        whole = rewritten_table(table)
+        bucket = CompactBucket(whole, *bucket_key, entry.total_buckets, (entry.file,))
         writer = RollingWriter(bucket.target(0), entry.file.min_sequence_number)
         try:
-            for _, rows in reader.batches(
-                *bucket_key, entry.file, table.schema.fields, _BATCH_SIZE
+            for _, rows in DataFileReader(whole).batches(
+                *bucket_key, entry.file, whole.schema.fields, _BATCH_SIZE
             ):
                 writer.add(rows.filter(pa.array(~is_deleted(rows))))
-            return replace(gone, compact_after=tuple(writer.close()))
+            return replace(gone, compact_after=rewritten_files(table, writer.close()))
         except BaseException:
             writer.abort()
             raise

@@ -14,7 +14,7 @@ import contextlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -35,6 +35,7 @@ from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.files.row_tracking import rewritten_files, rewritten_table
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
@@ -144,12 +145,14 @@ def sort_compact(
 def _sorted(
     plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
 ) -> Sorted:
-    bucket, table = plan.bucket, plan.bucket.table
+    table = plan.bucket.table
+    bucket = replace(plan.bucket, table=rewritten_table(table))
+    plan = replace(plan, bucket=bucket)
     writer = RollingWriter(bucket.target(0), min(file.min_sequence_number for file in bucket.files))
     try:
         for rows in _in_order(plan, fields, strategy):
             writer.add(rows)
-        files = tuple(writer.close())
+        files = rewritten_files(table, writer.close())
     except BaseException:
         writer.abort()
         raise

@@ -36,9 +36,9 @@ from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.files.data_file_indexes import read_file_indexes
 from ingestd.paimon.table.files.data_files import (
-    SYSTEM_FIELDS,
     key_fields,
     live_path,
+    stored_fields,
     stored_rows,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -90,11 +90,11 @@ class _FileCheck:
             self._error("file-size", f"has {size} bytes, expected {file.file_size}")
         # Read with the schema that the file was written with, without evolution.
         table = self.table.with_schema(self.table.schemas(file.schema_id))
-        stored = stored_rows(table, path)
+        stored = stored_rows(table, path, file)
         if stored.num_rows != file.row_count:
             self._error("row-count", f"has {counted(stored.num_rows, 'row')}, not {file.row_count}")
         keyed = bool(table.schema.primary_keys)
-        fields = (*SYSTEM_FIELDS, *table.schema.fields) if keyed else table.schema.fields
+        fields = stored_fields(table, file)
         missing = [f.name for f in fields if f.name not in stored.column_names]
         if missing:
             self._error("columns", f"lacks the columns {', '.join(missing)}")
@@ -115,15 +115,18 @@ class _FileCheck:
 
     def _check_values(self, table: FileStoreTable, rows: pa.Table) -> None:
         schema, file = table.schema, self.entry.file
+        fields = {field.name: field for field in stored_fields(table, file)}
         for column in schema.fields:
+            if column.name not in fields:
+                continue
             if not column.type.nullable and rows.column(column.name).null_count:
                 self._error("null", f"column {column.name} is NOT NULL and has nulls")
-        names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
-        known = [name for name in names if name in schema.field_names]
-        if len(known) < len(names):
-            self._error("stats", f"statistics of unknown columns {set(names) - set(known)}")
+        names = file.stats_columns(schema.field_names)
+        if unknown := set(names) - fields.keys():
+            self._error("stats", f"statistics of unknown columns {unknown}")
         else:
-            check_stats(file.file_name, file.value_stats, rows, schema.select(known), self.findings)
+            known = [fields[name] for name in names]
+            check_stats(file.file_name, file.value_stats, rows, known, self.findings)
         self._check_place(table, rows)
         check_file_index(table, self.entry, rows, self.findings)
 
@@ -131,6 +134,8 @@ class _FileCheck:
         """Check that every row belongs to the partition and bucket of its file."""
         values = deserialize_row(table.partition_types, self.entry.partition)
         for name, value in zip(table.schema.partition_keys, values, strict=True):
+            if name not in rows.column_names:
+                continue
             stored_values = column_values(pc.unique(rows.column(name)))
             if not all(is_same_value(stored, value) for stored in stored_values):
                 self._error("partition", f"has rows of another partition than {name}={value}")
@@ -270,7 +275,7 @@ def _check_sequences(
         )
 
 
-_UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT"}
+_UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT", "BLOB"}
 
 
 def check_partition_stats(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource, SimpleStats
-from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.data_types import KEY_FIELD_ID_START, SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.row_selection import retractions
@@ -53,9 +53,9 @@ class FileStatsCollector:
         self._rows = 0
         self._retracts = 0
         self._ends: list[pa.Table] = []
-        self._values = StatsTotal(
-            schema.fields, options.stats_mode, dense=options.stats_dense_store
-        )
+        fields = [field for field in schema.fields if field.id < KEY_FIELD_ID_START]
+        self._names = [field.name for field in fields]
+        self._values = StatsTotal(fields, options.stats_mode, dense=options.stats_dense_store)
         self._keys = StatsTotal(schema.key_fields, lambda _: origin.key_stats_mode, dense=False)
         self._index_columns = list(
             dict.fromkeys(column_index.column for column_index in column_indexes(schema))
@@ -71,7 +71,7 @@ class FileStatsCollector:
         """Add a part of the rows, which must not be empty."""
         schema = self._origin.table.schema
         self._rows += rows.num_rows
-        self._values.add(rows.select(schema.field_names))
+        self._values.add(rows.select(self._names))
         if self._index_columns:
             self._indexed.append(rows.select(self._index_columns))
         if SEQUENCE_NUMBER in rows.column_names:

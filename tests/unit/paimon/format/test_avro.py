@@ -107,11 +107,14 @@ def test_columns_come_in_the_order_asked_for_and_absent_ones_are_left_out() -> N
     assert read_file(io, PATH, ["z"]).num_rows == 2
 
 
-def test_files_of_other_writers_are_read() -> None:
+@pytest.mark.parametrize("nullable", [False, True])
+def test_files_of_other_writers_are_read(nullable: bool) -> None:
     out = bytes_io.BytesIO()
     fields = [{"name": "n", "type": ["int", "null"]}, {"name": "d", "type": {
         "type": "int", "logicalType": "date"}}]  # fmt: skip
-    schema = {"type": "record", "name": "x", "fields": fields}
+    record = {"type": "record", "name": "x", "fields": fields}
+    # Java writes a union at the root for rows of a nullable type.
+    schema = ["null", record] if nullable else record
     fastavro.writer(out, schema, [{"n": None, "d": 5}, {"n": 3, "d": 6}], codec="deflate")
     io = MemoryFileIO()
     io.write_new(PATH, out.getvalue())

@@ -57,10 +57,9 @@ def test_a_multiset_is_a_map_of_counts_and_a_variant_a_pair_of_bytes() -> None:
     assert to_arrow_type(parse_type("VARIANT")) == pa.struct(parts)
 
 
-@pytest.mark.parametrize("text", ["BLOB", {"type": "VECTOR", "element": "INT", "length": 2}])
-def test_types_without_arrow_form_are_refused_by_name(text: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"BLOB|VECTOR"):
-        to_arrow_type(parse_type(text))
+def test_types_without_arrow_form_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="VECTOR"):
+        to_arrow_type(parse_type({"type": "VECTOR", "element": "INT", "length": 2}))
 
 
 def ids(schema: pa.Schema) -> list[int]:

@@ -291,8 +291,8 @@ def test_a_plan_says_what_would_be_done(tmp_path: Path) -> None:
 
 
 def test_tables_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
-    table = new(tmp_path, bucket="1", **{"row-tracking.enabled": "true"})
-    with pytest.raises(UnsupportedError, match="row-tracking"):
+    table = new(tmp_path, bucket="1", **{"data-evolution.enabled": "true"})
+    with pytest.raises(UnsupportedError, match="data-evolution"):
         compact_table(table, now_ms=NOW_MS)
     assert open_native(tmp_path).schema == table.schema
 

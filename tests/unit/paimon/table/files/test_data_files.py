@@ -53,11 +53,16 @@ def test_a_file_with_another_number_of_rows_than_promised_is_refused() -> None:
 
 def test_a_missing_file_is_named() -> None:
     table = native_table("/w", [("v", "INT")], io=MemoryFileIO())
-    with pytest.raises(FormatError, match=r"/w/gone\.parquet is missing"):
-        stored_rows(table, "/w/gone.parquet")
+    put(table, [{"v": 1}])
+    (entry,) = live_files(table, latest_snapshot(table.io, table.paths))
+    for name in ("gone.parquet", "gone.csv"):
+        with pytest.raises(FormatError, match=rf"/w/{name} is missing"):
+            stored_rows(table, f"/w/{name}", entry.file)
 
 
 def test_a_file_of_a_format_that_is_not_supported_is_refused() -> None:
     table = native_table("/w", [("v", "INT")], io=MemoryFileIO())
-    with pytest.raises(UnsupportedError, match="'csv'"):
-        stored_rows(table, "/w/data-1.csv")
+    put(table, [{"v": 1}])
+    (entry,) = live_files(table, latest_snapshot(table.io, table.paths))
+    with pytest.raises(UnsupportedError, match="'lance'"):
+        stored_rows(table, "/w/data-1.lance", entry.file)

@@ -60,10 +60,10 @@ def test_a_branch_that_selects_changes_is_refused(table: FileStoreTable) -> None
 
 def test_a_branch_with_an_unsupported_option_is_refused(table: FileStoreTable) -> None:
     branch = on_branch(table, "fb")
-    options = {**branch.schema.options, "data-evolution.enabled": "true"}
+    options = {**branch.schema.options, "pk-clustering-override": "true"}
     newer = replace(branch.schema, id=1, options=options)
     branch.io.overwrite(branch.paths.schema(1), encode_schema(newer))
-    with pytest.raises(UnsupportedError, match=r"data-evolution\.enabled"):
+    with pytest.raises(UnsupportedError, match=r"pk-clustering-override"):
         fallback_branch(table, scan_target(table))
 
 

@@ -152,8 +152,8 @@ def test_a_missing_data_file_is_a_format_error_that_names_it() -> None:
 
 
 def test_a_table_that_is_laid_out_otherwise_is_refused() -> None:
-    table = _table(options={"bucket": "1", "data-evolution.enabled": "true"})
-    with pytest.raises(UnsupportedError, match="data-evolution"):
+    table = _table(options={"bucket": "1", "pk-clustering-override": "true"})
+    with pytest.raises(UnsupportedError, match="pk-clustering-override"):
         read_table(table)
 
 

@@ -53,9 +53,9 @@ def test_a_snapshot_that_does_not_exist_is_the_callers_mistake(table: FileStoreT
 
 
 def test_a_table_that_cannot_be_read_is_refused() -> None:
-    options = {"bucket": "1", "data-evolution.enabled": "true"}
+    options = {"bucket": "1", "pk-clustering-override": "true"}
     table = native_table("/w", [("a", "INT")], keys=["a"], options=options, io=MemoryFileIO())
-    with pytest.raises(UnsupportedError, match="data-evolution"):
+    with pytest.raises(UnsupportedError, match="pk-clustering-override"):
         verify(table)
 
 

@@ -43,7 +43,7 @@ def _write(table: FileStoreTable, rows: list[dict[str, Any]]) -> CommitMessage:
 def test_rows_stay_as_they_came_without_numbers() -> None:
     table = _table()
     (file,) = _write(table, ROWS).new_files
-    rows = stored_rows(table, f"/w/db.db/t/bucket-postpone/{file.file_name}").to_pylist()
+    rows = stored_rows(table, f"/w/db.db/t/bucket-postpone/{file.file_name}", file).to_pylist()
     assert [(row["k"], row["v"], row[VALUE_KIND]) for row in rows] == [
         (26, "x", 0), (4, None, 3), (26, "y", 2),
     ]  # fmt: skip

@@ -17,8 +17,8 @@ def table(option: str, value: str) -> FileStoreTable:
 
 
 def test_a_table_with_an_unsupported_option_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"'row-tracking\.enabled' = 'true'"):
-        check_writable(table("row-tracking.enabled", "true"))
+    with pytest.raises(UnsupportedError, match=r"'data-evolution\.enabled' = 'true'"):
+        check_writable(table("data-evolution.enabled", "true"))
 
 
 def test_options_without_effect_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
