@@ -40,6 +40,7 @@ SHOWN_BY = {
         "tests/docs/test_library_alone.py::test_the_program_of_its_page_reads_and_writes"
     ),
     ("docs/iceberg.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/iceberg.md", "# with deletion"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/iceberg.md", "ingestd repair"): (
         "tests/unit/cli/test_repair.py::test_the_commands_of_the_page_repair_and_clean"
     ),

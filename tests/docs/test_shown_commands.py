@@ -90,6 +90,7 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
         ("docs/operations.md", "telemetry:"),
         ("docs/maintenance.md", "tables:"),
         ("docs/iceberg.md", "tables:"),
+        ("docs/iceberg.md", "# with deletion vectors"),
         ("docs/notices.md", "# notices.yaml"),
     ):
         file.write_text(smallest + shown(page, first).text)

@@ -14,6 +14,7 @@ from ingestd.paimon.iceberg.manifest_format import DATA, avro_name
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.iceberg_rules import exposes_vectors
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.files.data_files import live_path, stored_fields
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -50,6 +51,8 @@ def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
     """Return whether the Iceberg metadata exposes a live data file."""
     if not table.schema.primary_keys:
         return True
+    if exposes_vectors(table.schema.options):
+        return file.level > 0
     return file.level == num_levels(table.schema.options) - 1
 
 
@@ -65,6 +68,11 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
             f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
             "metadata follows once a full compaction has rewritten it"
         )
+    if file.external_path is not None and exposes_vectors(table.schema.options):
+        raise UnsupportedError(
+            f"{path} is outside of the table, where deletion vectors do not find it; Iceberg "
+            "metadata follows once a full compaction has rewritten it"
+        )
     refuse_unreadable(schema, table.schema)
     names = file.stats_columns(schema.field_names)
     fields = {field.name: field for field in stored_fields(table, file)}
@@ -78,14 +86,11 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
     )
     counts = zip(names, file.value_stats.null_counts, strict=True)
     nulls = [(name, count) for name, count in counts if name in schema.field_names]
-    keys = table.schema.partition_keys
     return {
         "content": DATA,
         "file_path": path,
         "file_format": _FORMAT,
-        "partition": dict(
-            zip(map(avro_name, keys), _partition(table, entry.partition), strict=True)
-        ),
+        "partition": partition_record(table, entry.partition),
         "record_count": file.row_count,
         "file_size_in_bytes": file.file_size,
         "null_value_counts": _pairs({fields[name].id: n for name, n in nulls if n is not None}),
@@ -96,6 +101,12 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
 
 def _pairs(values: dict[int, Json]) -> list[Json]:
     return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def partition_record(table: FileStoreTable, partition: bytes) -> Json:
+    """Return a serialized partition as the record of its values by Avro name."""
+    names = map(avro_name, table.schema.partition_keys)
+    return dict(zip(names, _partition(table, partition), strict=True))
 
 
 def _partition(table: FileStoreTable, partition: bytes) -> tuple[Json, ...]:

@@ -1,14 +1,14 @@
 """Update the Iceberg metadata of a table to its newest snapshot.
 
 In a table with a primary key, the metadata exposes the data files of the highest level: their rows
-are merged, without deletions, and each key is in at most one of the files. In an append table, it
-exposes all data files.
+are merged, without deletions, and each key is in at most one of the files. With deletion vectors,
+it exposes all compacted files and the vectors. In an append table, it exposes all data files.
 """
 
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -17,8 +17,19 @@ from ingestd.errors import FormatError, IngestdError, UnsupportedError
 from ingestd.paimon.iceberg.data_file_records import data_file, file_changes, is_exposed
 from ingestd.paimon.iceberg.hive_entry import HiveEntry, hive_entry
 from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
-from ingestd.paimon.iceberg.manifest_changes import NewManifests, added_entries, next_manifests
-from ingestd.paimon.iceberg.manifest_format import SPEC_ID
+from ingestd.paimon.iceberg.manifest_changes import (
+    NewManifests,
+    added_entries,
+    next_manifests,
+    with_row_ids,
+)
+from ingestd.paimon.iceberg.manifest_format import (
+    DATA,
+    DELETES,
+    SPEC_ID,
+    IcebergEntry,
+    IcebergManifest,
+)
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.iceberg.table_metadata import (
     NewSnapshot,
@@ -26,13 +37,24 @@ from ingestd.paimon.iceberg.table_metadata import (
     expired,
     first_document,
     next_document,
+    next_row_id,
     partition_fields,
     shows,
     with_tags,
     without_expired,
 )
+from ingestd.paimon.iceberg.vector_files import (
+    index_name,
+    puffin_file,
+    vector_indexes,
+    vectors_by_index,
+)
 from ingestd.paimon.spec.avro_blocks import BROKEN
-from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings
+from ingestd.paimon.spec.iceberg_rules import (
+    IcebergSettings,
+    exposes_vectors,
+    iceberg_settings,
+)
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
@@ -287,12 +309,14 @@ class _Sync:
     def renew(self, version: int, *, tags: bool) -> None:
         """Drop snapshots that have expired in the table from the document of a version.
 
-        Their manifest lists, and manifests of no other snapshot, are deleted. With `tags`, the
-        document gets the tags of the table.
+        Their manifest lists, and manifests of no other snapshot, are deleted. The document gets the
+        next row id if Java Paimon 1.4 has left it out; with `tags`, it gets the tags of the table.
         """
         document = self.store.read(version)
         earliest = earliest_snapshot_id(self.table.io, self.table.paths) or version
         renewed = without_expired(document, earliest)
+        if self.settings.has_row_ids:
+            renewed = {**renewed, "next-row-id": next_row_id(renewed)}
         if tags:
             renewed = with_tags(renewed, self._tags())
         if renewed == document:
@@ -321,8 +345,19 @@ class _Sync:
             return False
         newest = lists[document["current-snapshot-id"]]
         listed = [entry for manifest in newest for entry in manifests[manifest.manifest_path]]
-        names = sorted(entry.name for entry in listed if entry.is_live)
-        return names == sorted(entry.file.file_name for entry in self._exposed(snapshot))
+        return self._is_complete(snapshot, [entry for entry in listed if entry.is_live])
+
+    def _is_complete(self, snapshot: Snapshot, live: Sequence[IcebergEntry]) -> bool:
+        names = sorted(entry.name for entry in live if entry.data_file["content"] == DATA)
+        if names != sorted(entry.file.file_name for entry in self._exposed(snapshot)):
+            return False
+        vectors = [entry for entry in live if entry.data_file["content"] == DELETES]
+        if not exposes_vectors(self.table.schema.options):
+            return not vectors
+        found = {index_name(entry.name) for entry in vectors}
+        paths = {str(entry.data_file["file_path"]) for entry in vectors}
+        expected = vector_indexes(self._with_schema(snapshot.schema_id), snapshot).keys()
+        return found == expected and all(map(self.table.io.exists, paths))
 
     def begin(self, snapshot: Snapshot) -> None:
         """Write a document with only one snapshot, and delete the manifests of all other documents.
@@ -335,9 +370,10 @@ class _Sync:
         exposed = (data_file(table, entry) for entry in self._exposed(snapshot))
         entries = added_entries(exposed, snapshot.id)
         new = self._new_manifests(table, snapshot)
-        described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
+        manifests = new.add(entries) + self._vectors(table, snapshot, (), new)
         schemas = [table.schemas(schema_id) for schema_id in range(snapshot.schema_id + 1)]
         others = self.store.documents()
+        described, _ = self._listed(snapshot, new, manifests, others)
         document = first_document(
             table.path, described, schemas, self._tags(), _now_ms(), _uuid(others, snapshot)
         )
@@ -383,11 +419,14 @@ class _Sync:
         refuse_unreadable(table.schemas(before), table.schema)
         new = self._new_manifests(table, snapshot)
         listed = self.store.read_list(current_snapshot(base)["manifest-list"])
+        data = [manifest for manifest in listed if manifest.content == DATA]
+        vectors = [manifest for manifest in listed if manifest.content == DELETES]
         delta = deltas.get(snapshot.delta_manifest_list)
         delta = delta_entries(table, snapshot) if delta is None else delta
         changes = file_changes(table, delta)
-        manifests, removes = next_manifests(listed, changes, new, self.store.read_manifest)
-        described = NewSnapshot(snapshot, new.add_list(manifests), removes)
+        manifests, removes = next_manifests(data, changes, new, self.store.read_manifest)
+        manifests += self._vectors(table, snapshot, vectors, new)
+        described, manifests = self._listed(snapshot, new, manifests, [base], removes=removes)
         schemas = [table.schemas(schema_id) for schema_id in range(before, table.schema.id + 1)]
         earliest = earliest_snapshot_id(table.io, table.paths) or snapshot.id
         document = next_document(base, described, schemas, earliest, _now_ms())
@@ -399,6 +438,54 @@ class _Sync:
             self.store.delete_documents_before(snapshot.id - self.settings.previous_versions)
         self._delete_expired(base, document)
         return document
+
+    def _vectors(
+        self,
+        table: FileStoreTable,
+        snapshot: Snapshot,
+        base: Sequence[IcebergManifest],
+        new: NewManifests,
+    ) -> list[IcebergManifest]:
+        """Return the manifests of a snapshot's deletion vectors, if the metadata exposes them.
+
+        `base` are such manifests of the last snapshot. They are kept if no vector has changed;
+        otherwise all vectors are listed again, as in Java.
+        """
+        if not exposes_vectors(table.schema.options):
+            return []
+        indexes = vector_indexes(table, snapshot)
+        known = vectors_by_index(self._entries(base))
+        if known.keys() == indexes.keys():
+            return list(base)
+        for name in indexes.keys() - known.keys():
+            data, known[name] = puffin_file(table, indexes[name], new.folder, new.stem)
+            new.files[known[name][0]["file_path"]] = data
+        records = (record for name in indexes for record in known[name])
+        return new.add(added_entries(records, snapshot.id), DELETES)
+
+    def _entries(self, manifests: Iterable[IcebergManifest]) -> Iterator[IcebergEntry]:
+        for manifest in manifests:
+            yield from self.store.read_manifest(manifest)
+
+    def _listed(
+        self,
+        snapshot: Snapshot,
+        new: NewManifests,
+        manifests: list[IcebergManifest],
+        before: Sequence[Json],
+        *,
+        removes: bool = False,
+    ) -> tuple[NewSnapshot, list[IcebergManifest]]:
+        """Add the list of a snapshot's manifests to the new files; return the snapshot and them.
+
+        In versions with row ids, manifests get those that follow the ids in documents `before`.
+        """
+        if not self.settings.has_row_ids:
+            return NewSnapshot(snapshot, new.add_list(manifests), removes), manifests
+        first = max(map(next_row_id, before), default=0)
+        manifests, following = with_row_ids(manifests, first)
+        path = new.add_list(manifests)
+        return NewSnapshot(snapshot, path, removes, (first, following)), manifests
 
     def _register(self) -> None:
         """Point the entry in Hive, if the table has one, to the newest document.
@@ -438,7 +525,6 @@ class _Sync:
                 "partition-spec": json.dumps(partition_fields(schema)),
                 "partition-spec-id": str(SPEC_ID),
                 "format-version": str(self.settings.format_version),
-                "content": "data",
             }
         return NewManifests(
             self.store.folder,

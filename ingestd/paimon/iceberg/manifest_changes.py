@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.manifest_format import (
+    DATA,
+    DELETES,
     EntryStatus,
     IcebergEntry,
     IcebergManifest,
@@ -26,6 +28,7 @@ _SMALL = 2 / 3
 _HEAVY = 200
 """Number of files up to which a manifest is merged whatever the size of the others."""
 _OUTWEIGHS = 2
+_CONTENTS = {DATA: "data", DELETES: "deletes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,8 @@ class FileChanges:
 class NewManifests:
     """The new manifests of one snapshot and its manifest list, encoded.
 
-    `files` has their bytes by path. Entries that would make a manifest of more than `target_size`
-    bytes are distributed to several manifests.
+    `files` has their bytes by path; the names of new files contain the unique `stem`. Entries that
+    would make a manifest of more than `target_size` bytes are distributed to several manifests.
     """
 
     folder: str
@@ -59,30 +62,34 @@ class NewManifests:
     target_size: int
     header: Mapping[str, str]
     files: dict[str, bytes] = field(default_factory=dict)
-    _uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    stem: str = field(default_factory=lambda: str(uuid.uuid4()))
     _entries: dict[str, Sequence[IcebergEntry]] = field(default_factory=dict)
 
-    def add(self, entries: Sequence[IcebergEntry]) -> list[IcebergManifest]:
-        """Encode entries as new manifests; return these, or [] without entries."""
+    def add(self, entries: Sequence[IcebergEntry], content: int = DATA) -> list[IcebergManifest]:
+        """Encode entries as new manifests; return these, or [] without entries.
+
+        `content` is DATA, or DELETES for entries of deletion vectors.
+        """
         if not entries:
             return []
-        data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
+        data = self._encode(entries, content)
         parts = min(-(-len(data) // self.target_size), len(entries))
         if parts > 1:
             size = -(-len(entries) // parts)
-            pieces = (entries[at : at + size] for at in range(0, len(entries), size))
-            return [manifest for piece in pieces for manifest in self._put(piece, None)]
-        return self._put(entries, data)
+            pieces = [entries[at : at + size] for at in range(0, len(entries), size)]
+            return [self._put(piece, self._encode(piece, content), content) for piece in pieces]
+        return [self._put(entries, data, content)]
 
-    def _put(self, entries: Sequence[IcebergEntry], data: bytes | None) -> list[IcebergManifest]:
-        if data is None:
-            data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
-        path = f"{self.folder}/{self._uuid}-m{len(self._entries) + 1}.avro"
+    def _encode(self, entries: Sequence[IcebergEntry], content: int) -> bytes:
+        header = {**self.header, "content": _CONTENTS[content]}
+        return encode_manifest(entries, self.partition_fields, self.settings.codec, header)
+
+    def _put(self, entries: Sequence[IcebergEntry], data: bytes, content: int) -> IcebergManifest:
+        path = f"{self.folder}/{self.stem}-m{len(self._entries) + 1}.avro"
         self.files[path], self._entries[path] = data, entries
-        described = describe_manifest(
-            path, len(data), entries, self.partition_fields, self.snapshot_id
+        return describe_manifest(
+            path, len(data), entries, self.partition_fields, self.snapshot_id, content
         )
-        return [described]
 
     def take(self, manifest: IcebergManifest) -> Sequence[IcebergEntry] | None:
         """Remove a new manifest, so that it is not written, and return its entries.
@@ -94,9 +101,10 @@ class NewManifests:
 
     def add_list(self, manifests: Sequence[IcebergManifest]) -> str:
         """Encode the list of these manifests; return its path."""
-        path = f"{self.folder}/snap-1-{self._uuid}.avro"
-        header = {"snapshot-id": str(self.snapshot_id), "format-version": "2"}
+        path = f"{self.folder}/snap-1-{self.stem}.avro"
         settings = self.settings
+        version = str(settings.format_version)
+        header = {"snapshot-id": str(self.snapshot_id), "format-version": version}
         self.files[path] = encode_list(
             manifests, settings.codec, header, legacy=settings.legacy_names
         )
@@ -196,6 +204,24 @@ def _without_heavy(manifests: list[IcebergManifest]) -> list[IcebergManifest]:
 
 def _files(manifest: IcebergManifest) -> int:
     return manifest.added_files_count + manifest.existing_files_count
+
+
+def with_row_ids(
+    manifests: Sequence[IcebergManifest], first: int
+) -> tuple[list[IcebergManifest], int]:
+    """Give row ids, from `first` on, to the data manifests that have none.
+
+    Returns the manifests, and the next free row id. In such a manifest, ids are reserved for all
+    live rows, even if some have ids of their own, as Iceberg does.
+    """
+    numbered = []
+    for manifest in manifests:
+        if manifest.content == DATA and manifest.first_row_id is None:
+            numbered.append(replace(manifest, first_row_id=first))
+            first += manifest.added_rows_count + manifest.existing_rows_count
+        else:
+            numbered.append(manifest)
+    return numbered, first
 
 
 def _existing(entries: Iterable[IcebergEntry], snapshot_id: int) -> list[IcebergEntry]:

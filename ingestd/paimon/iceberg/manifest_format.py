@@ -9,8 +9,8 @@ Specification: https://iceberg.apache.org/spec/#manifests
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property, lru_cache
 
@@ -18,9 +18,10 @@ from ingestd.errors import FormatError
 from ingestd.paimon.iceberg.iceberg_types import Json, avro_type, bound, bound_order
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.iceberg_rules import ROW_IDS_SINCE
 
-DATA = 0
-"""Content type of a manifest or a file: data (not deletes)."""
+DATA, DELETES = 0, 1
+"""Content types of manifests and files: data, or positions of deleted rows."""
 FIRST_PARTITION_ID = 1000
 SPEC_ID = 0
 """Id of the only partition spec, because the partitioning of a Paimon table never changes."""
@@ -67,7 +68,9 @@ class IcebergEntry:
 class IcebergManifest:
     """An entry of a manifest list; `partitions` has the bounds of each partition column.
 
-    `manifest_length` is in bytes.
+    `manifest_length` is in bytes. The live rows of a data manifest that have no ids of their own
+    have ids from `first_row_id` on; None in version 2, for deletes, and if Java Paimon 1.4 wrote
+    the list.
     """
 
     manifest_path: str
@@ -84,14 +87,15 @@ class IcebergManifest:
     existing_rows_count: int
     deleted_rows_count: int
     partitions: Sequence[Mapping[str, Json]]
+    first_row_id: int | None = None
 
     @cached_property
     def encoded(self) -> bytes:
-        """The bytes of this entry as an Avro record in a manifest list.
+        """The bytes of this entry as an Avro record in a manifest list of version 2.
 
         They are the same for the old and new names of the fields.
         """
-        schema = _parsed_schema(_list_schema(legacy=False))
+        schema = _parsed_schema(_list_schema(legacy=False, row_ids=False))
         return avro_blocks.encode_records(schema, [_members(self)])
 
 
@@ -103,27 +107,43 @@ def encode_manifest(
 ) -> bytes:
     """Return the bytes of a manifest, an Avro file.
 
-    `codec` is the Avro codec of its blocks; `header` has additional entries of its Avro header.
+    `codec` is the Avro codec of its blocks; `header` has additional entries of its Avro header,
+    among them the version of the format if it is not 2.
     """
-    schema = _manifest_schema(tuple(partition_fields))
+    schema = _manifest_schema(tuple(partition_fields), row_ids=_has_row_ids(header))
     records = [_members(entry) for entry in entries]
     payload = avro_blocks.encode_records(_parsed_schema(schema), records)
     blocks = [(len(records), payload)] if records else []
     return avro_blocks.encode_blocks(schema, blocks, codec, header=header)
 
 
-def decode_manifest(data: bytes, source: str) -> list[IcebergEntry]:
+def decode_manifest(
+    data: bytes, source: str, first_row_id: int | None = None
+) -> list[IcebergEntry]:
     """Return the entries of a manifest that Java or this package wrote.
 
-    Raises FormatError, naming `source`, if it is damaged.
+    Live files have the row ids that they inherit from the manifest, whose rows without ids begin at
+    `first_row_id` (None: there are no row ids). Raises FormatError, naming `source`, if the
+    manifest is damaged.
     """
     try:
-        return [
+        entries = [
             IcebergEntry(**{**record, "status": EntryStatus(record["status"])})
             for record in _decode(data, source)
         ]
+        return entries if first_row_id is None else list(_with_row_ids(entries, first_row_id))
     except (TypeError, ValueError, KeyError) as error:
         raise FormatError(f"{source} is not an Iceberg manifest: {error!r}") from error
+
+
+def _with_row_ids(entries: Sequence[IcebergEntry], first_row_id: int) -> Iterator[IcebergEntry]:
+    for entry in entries:
+        file = entry.data_file
+        if entry.is_live and file.get("first_row_id") is None:
+            yield replace(entry, data_file={**file, "first_row_id": first_row_id})
+            first_row_id += file["record_count"]
+        else:
+            yield entry
 
 
 def describe_manifest(
@@ -132,10 +152,12 @@ def describe_manifest(
     entries: Sequence[IcebergEntry],
     partition_fields: Sequence[DataField],
     snapshot_id: int,
+    content: int = DATA,
 ) -> IcebergManifest:
     """Return the entry of the manifest list for a manifest that a snapshot adds.
 
-    `length` is the size of the manifest in bytes, `entries` are its entries.
+    `length` is the size of the manifest in bytes, `entries` are its entries, and `content` is DATA
+    or DELETES.
     """
     counts = dict.fromkeys(EntryStatus, 0)
     rows = dict.fromkeys(EntryStatus, 0)
@@ -146,7 +168,7 @@ def describe_manifest(
         manifest_path=path,
         manifest_length=length,
         partition_spec_id=SPEC_ID,
-        content=DATA,
+        content=content,
         sequence_number=snapshot_id,
         min_sequence_number=min((entry.sequence_number for entry in entries), default=-1),
         added_snapshot_id=snapshot_id,
@@ -211,10 +233,24 @@ def _is_nan(value: Json) -> bool:
 def encode_list(
     manifests: Sequence[IcebergManifest], codec: str, header: Mapping[str, str], *, legacy: bool
 ) -> bytes:
-    """Return the bytes of a manifest list; `legacy` selects the field names of Iceberg 1.4."""
-    payload = b"".join(manifest.encoded for manifest in manifests)
+    """Return the bytes of a manifest list.
+
+    `legacy` selects the field names of Iceberg 1.4; `header` has additional entries of the Avro
+    header, among them the version of the format if it is not 2.
+    """
+    row_ids = _has_row_ids(header)
+    schema = _list_schema(legacy=legacy, row_ids=row_ids)
+    if row_ids:
+        positional = _parsed_schema(_list_schema(legacy=False, row_ids=True))
+        payload = avro_blocks.encode_records(positional, list(map(_members, manifests)))
+    else:
+        payload = b"".join(manifest.encoded for manifest in manifests)
     blocks = [(len(manifests), payload)] if manifests else []
-    return avro_blocks.encode_blocks(_list_schema(legacy=legacy), blocks, codec, header=header)
+    return avro_blocks.encode_blocks(schema, blocks, codec, header=header)
+
+
+def _has_row_ids(header: Mapping[str, str]) -> bool:
+    return int(header.get("format-version", "2")) >= ROW_IDS_SINCE
 
 
 def decode_list(data: bytes, source: str) -> list[IcebergManifest]:
@@ -281,7 +317,7 @@ def _map(key_id: int, value_id: int, value: str) -> Json:
 
 
 @lru_cache(maxsize=_REMEMBERED_SCHEMAS)
-def _manifest_schema(partition_fields: Sequence[DataField]) -> str:
+def _manifest_schema(partition_fields: Sequence[DataField], *, row_ids: bool) -> str:
     partition = _record(
         "r102",
         *(
@@ -305,6 +341,7 @@ def _manifest_schema(partition_fields: Sequence[DataField]) -> str:
         _optional("referenced_data_file", "string", 143),
         _optional("content_offset", "long", 144),
         _optional("content_size_in_bytes", "long", 145),
+        *([_optional("first_row_id", "long", 142)] if row_ids else []),
     )
     entry = _record(
         "manifest_entry",
@@ -317,8 +354,8 @@ def _manifest_schema(partition_fields: Sequence[DataField]) -> str:
     return json.dumps(entry)
 
 
-@lru_cache(maxsize=2)
-def _list_schema(*, legacy: bool) -> str:
+@lru_cache(maxsize=4)
+def _list_schema(*, legacy: bool, row_ids: bool) -> str:
     names = {field.name: field.name for field in fields(IcebergManifest)}
     names |= _LEGACY if legacy else {}
     summary = _record(
@@ -344,5 +381,6 @@ def _list_schema(*, legacy: bool) -> str:
         _field("existing_rows_count", "long", 513),
         _field("deleted_rows_count", "long", 514),
         _optional("partitions", {"type": "array", "items": summary, "element-id": 508}, 507),
+        *([_optional("first_row_id", "long", 520)] if row_ids else []),
     )
     return json.dumps(entry)

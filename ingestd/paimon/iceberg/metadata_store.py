@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ingestd.errors import FormatError
 from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.manifest_format import (
+    DELETES,
     IcebergEntry,
     IcebergManifest,
     decode_list,
@@ -129,7 +130,7 @@ class MetadataStore:
     def read_manifest(self, manifest: IcebergManifest) -> list[IcebergEntry]:
         """Return the entries of a manifest. Raises the errors of `read`."""
         here = self._here(manifest.manifest_path)
-        return decode_manifest(self.io.read_bytes(here), here)
+        return decode_manifest(self.io.read_bytes(here), here, manifest.first_row_id)
 
     def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
         """Write new files and a document; return False if its version has a document already.
@@ -215,7 +216,7 @@ class MetadataStore:
                 manifests = self.read_list(path)
             except FileNotFoundError:
                 continue  # expired meanwhile
-            yield from (_name(manifest.manifest_path) for manifest in manifests)
+            yield from map(_name, self._files_of(manifests))
 
     def repair_hint(self, version: int) -> None:
         """Write the hint if it is not `version`, the newest version."""
@@ -244,26 +245,36 @@ class MetadataStore:
             self.io.delete_quietly(self.document_path(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
-        """Delete manifest lists, and those of their manifests that are not in the list `kept`.
+        """Delete manifest lists, and those of their files that are not in the list `kept`.
 
-        `paths` and `kept` are paths of manifest lists. The manifests of a damaged or missing list
-        are unknown, so they stay. Raises the errors of `read` for the list `kept`.
+        Their files are manifests, and those with deletion vectors. `paths` and `kept` are paths of
+        manifest lists. The files of a damaged or missing list are unknown, so they stay. Raises the
+        errors of `read` for the list `kept`.
         """
         if not paths:
             return
-        used = {self._here(manifest.manifest_path) for manifest in self.read_list(kept)}
+        manifests = self.read_list(kept)
+        used = {self._here(path) for path in self._files_of(manifests)}
         for path in paths:
-            for manifest in self._readable_list(path):
-                if (here := self._here(manifest.manifest_path)) not in used:
-                    used.add(here)
-                    self.io.delete_quietly(here)
+            unused = self._known_files(path) - used
+            for here in unused:
+                self.io.delete_quietly(here)
+            used |= unused
             self.io.delete_quietly(self._here(path))
 
-    def _readable_list(self, path: str) -> list[IcebergManifest]:
+    def _files_of(self, manifests: Iterable[IcebergManifest]) -> Iterator[str]:
+        """Return the paths of manifests and of the files with vectors that they list."""
+        for manifest in manifests:
+            yield manifest.manifest_path
+            if manifest.content == DELETES:
+                with contextlib.suppress(FileNotFoundError):
+                    yield from {str(e.data_file["file_path"]) for e in self.read_manifest(manifest)}
+
+    def _known_files(self, path: str) -> set[str]:
         try:
-            return self.read_list(path)
+            return {self._here(file) for file in self._files_of(self.read_list(path))}
         except (FileNotFoundError, FormatError):
-            return []
+            return set()
 
     def _hint(self) -> int | None:
         try:

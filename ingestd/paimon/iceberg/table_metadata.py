@@ -97,12 +97,35 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
 class NewSnapshot:
     """A snapshot to add to a document, the path of its manifest list, and whether it removes files.
 
-    Only files that the Iceberg metadata exposes count as removed.
+    Only files that the Iceberg metadata exposes count as removed. `row_ids` are the first row id
+    that the snapshot assigns, and the one after its last; None in version 2.
     """
 
     snapshot: Snapshot
     manifest_list: str
     removes_files: bool
+    row_ids: tuple[int, int] | None = None
+
+
+def next_row_id(document: Json) -> int:
+    """Return the first row id that no snapshot of a document has assigned.
+
+    Java Paimon 1.4 keeps the row ids of snapshots, but not that of the document.
+    """
+    assigned = (
+        (entry.get("first-row-id") or 0) + (entry.get("added-rows") or 0)
+        for entry in document["snapshots"]
+    )
+    return max(document.get("next-row-id") or 0, *assigned)
+
+
+def _row_ids(new: NewSnapshot) -> tuple[Json, Json]:
+    """Return the fields about row ids of a snapshot and of its document."""
+    if new.row_ids is None:
+        return {}, {}
+    first, following = new.row_ids
+    snapshot = {"first-row-id": first, "added-rows": following - first}
+    return snapshot, {"next-row-id": following}
 
 
 def next_document(
@@ -121,7 +144,7 @@ def next_document(
     kept = _unexpired(snapshots, schema.options, earliest, now_ms)
     return {
         **base,
-        **_newest(new.snapshot, schema, now_ms),
+        **_newest(new, schema, now_ms),
         "schemas": [*base["schemas"], *added],
         **_with_refs(base, kept),
     }
@@ -158,7 +181,7 @@ def first_document(
         "format-version": iceberg_options.ICEBERG_VERSION.of(schema.options),
         "table-uuid": table_uuid or str(uuid.uuid4()),
         "location": location,
-        **_newest(new.snapshot, schema, now_ms),
+        **_newest(new, schema, now_ms),
         "schemas": [schema_document(table_schema) for table_schema in schemas],
         "partition-specs": [{"spec-id": SPEC_ID, "fields": partitions}],
         "default-spec-id": SPEC_ID,
@@ -199,13 +222,15 @@ def expired(before: Json, after: Json) -> list[str]:
     return [name for name in lists if name not in kept]
 
 
-def _newest(snapshot: Snapshot, schema: TableSchema, now_ms: int) -> Json:
+def _newest(new: NewSnapshot, schema: TableSchema, now_ms: int) -> Json:
+    snapshot = new.snapshot
     return {
         "last-sequence-number": snapshot.id,
         "last-updated-ms": now_ms,
         "last-column-id": schema.highest_field_id,
         "current-schema-id": schema.id,
         "current-snapshot-id": snapshot.id,
+        **_row_ids(new)[1],
     }
 
 
@@ -224,6 +249,7 @@ def _snapshot_entry(new: NewSnapshot, schema_id: int, parent: Json | None) -> Js
         },
         "manifest-list": new.manifest_list,
         "schema-id": schema_id,
+        **_row_ids(new)[0],
     }
 
 

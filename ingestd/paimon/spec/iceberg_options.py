@@ -41,10 +41,8 @@ ICEBERG_TABLE = honoured(
     "Name in the Hive Metastore; by default that of the table.",
 )  # fmt: skip
 ICEBERG_VERSION = honoured(
-    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",
-    values=("2",),
-    refusal="Java Paimon 1.4 writes documents of version 3 without 'next-row-id', which Iceberg's "
-    "own reader refuses, and removes the field where another writer has added it",
+    "metadata.iceberg.format-version", parse_int, 2,
+    "Version of Iceberg's format; version 3 has deletion vectors.", values=("2", "3"),
 )  # fmt: skip
 ICEBERG_COMPRESSION = honoured(
     "metadata.iceberg.manifest-compression", parse_word, "snappy",

@@ -15,6 +15,10 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 _WITHOUT_TYPE = frozenset({"TIME", "MULTISET", "VARIANT"})
 _PRECISIONS = range(3, 7)
+_VECTORS_SINCE = 3
+"""First version of Iceberg's format with deletion vectors."""
+ROW_IDS_SINCE = 3
+"""First version of Iceberg's format in which rows have ids."""
 _CODECS = {"zstd": "zstandard"}
 
 
@@ -37,6 +41,11 @@ class IcebergSettings:
     compact_max: int
     deletes_old: bool
     previous_versions: int
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows have ids in this version of the format."""
+        return self.format_version >= ROW_IDS_SINCE
 
 
 def iceberg_settings(options: Options) -> IcebergSettings | None:
@@ -78,11 +87,7 @@ def refuse_iceberg(schema: TableSchema) -> None:
             f"the metastore, or '{iceberg_options.ICEBERG_HIVE_CONF.name}', the folder of a "
             "hive-site.xml"
         )
-    if honoured.DELETION_VECTORS.of(schema.options):
-        raise _refusal(
-            "Iceberg readers would see rows that deletion vectors delete; remove it, or create the "
-            f"table without '{honoured.DELETION_VECTORS.name}'"
-        )
+    _refuse_vectors(schema.options)
     formats = {style.file_format for style in data_file_styles(schema).values()}
     if formats != {"parquet"}:
         raise _refusal(
@@ -95,6 +100,29 @@ def refuse_iceberg(schema: TableSchema) -> None:
                 f"column '{column.name}': {lacking} has no type in Iceberg; use another type"
             )
     _refuse_partitions(schema)
+
+
+def _refuse_vectors(options: Options) -> None:
+    if not honoured.DELETION_VECTORS.of(options):
+        return
+    version, bits = iceberg_options.ICEBERG_VERSION, honoured.DELETION_VECTORS_BITMAP64
+    if not exposes_vectors(options) or not bits.of(options):
+        raise _refusal(
+            "Iceberg readers would see rows that deletion vectors delete; set "
+            f"'{version.name}' = '{_VECTORS_SINCE}' and '{bits.name}' = 'true'"
+        )
+    for option in (honoured.DELETION_VECTORS_MODIFIABLE, honoured.EXTERNAL_PATHS):
+        if option.of(options):
+            raise _refusal(
+                f"with deletion vectors it is not possible with '{option.name}'; remove one of them"
+            )
+
+
+def exposes_vectors(options: Options) -> bool:
+    """Return whether Iceberg metadata exposes the deletion vectors of a table with options."""
+    return iceberg_options.ICEBERG_VERSION.of(
+        options
+    ) >= _VECTORS_SINCE and honoured.DELETION_VECTORS.of(options)
 
 
 def _refuse_partitions(schema: TableSchema) -> None:
@@ -132,7 +160,9 @@ def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
 
 
 def has_iceberg_type(t: DataType) -> bool:
-    """Return whether version 2 of Iceberg has an equivalent of a type.
+    """Return whether Iceberg reads a type in data files of Paimon.
+
+    Paimon stores timestamps of more than 6 digits as INT96, which Iceberg does not read as such.
 
     The types nested in an ARRAY, MAP or ROW are not examined.
     """

@@ -11,6 +11,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.data.IcebergGenerics;
@@ -70,7 +71,8 @@ public class IcebergReader {
         if (value instanceof Record record) {
             ObjectNode row = JSON.createObjectNode();
             for (Types.NestedField field : record.struct().fields())
-                row.set(field.name(), cell(record.getField(field.name())));
+                if (!MetadataColumns.isMetadataColumn(field.name())) // of readers with deletion vectors
+                    row.set(field.name(), cell(record.getField(field.name())));
             return row;
         }
         if (value instanceof ByteBuffer bytes) {

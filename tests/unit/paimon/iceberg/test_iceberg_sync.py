@@ -22,7 +22,7 @@ from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO, MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
-from ingestd.paimon.spec.schema_change import UpdateColumnType
+from ingestd.paimon.spec.schema_change import SetOption, UpdateColumnType
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -367,6 +367,85 @@ def test_of_two_processes_one_writes_a_version(tmp_path: Path) -> None:
     io.issues.append(ValidationIssue("try_write_atomic", "v2", action=lambda: sync_iceberg(rival)))
     sync_iceberg(table)
     assert shown(table) == ([1, 2], 2)
+
+
+VECTORS = {
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+    "snapshot.num-retained.min": "2",
+    "snapshot.num-retained.max": "2",
+    "bucket": "1",
+}
+
+
+def deletes_by_vector(table: FileStoreTable, number: int) -> None:
+    """A row of many is replaced, and a small compaction deletes the older one by a vector."""
+    write(table, number)
+    compact_table(table, now_ms=NOW_MS)
+
+
+def test_unchanged_vectors_stay_in_their_puffin_file_which_expires_with_them() -> None:
+    table = new_table(keys=("id", "dt"), **VECTORS)
+    write(table, *range(2000))
+    compact_table(table, now_ms=NOW_MS, full=True)
+    sync_iceberg(table)
+    names = []
+    for number in (2, 4, 3):
+        deletes_by_vector(table, number)
+        sync_iceberg(table)
+        assert not repair_iceberg(table).restarted
+        names.append({name for name in table.io.list_names(f"{table.path}/metadata")
+                      if name.endswith(".puffin")})  # fmt: skip
+    assert [len(found) for found in names] == [1, 2, 2]
+    assert not names[0] & names[2], "vectors of expired snapshots are left"
+    assert names[1] & names[2], "vectors of another bucket were written again"
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_a_failure_of_a_commit_with_vectors_is_caught_up(number: int) -> None:
+    io = FaultyFileIO(MemoryFileIO())
+    table = new_table(io, keys=("id", "dt"), **VECTORS)
+    write(table, *range(2000))
+    compact_table(table, now_ms=NOW_MS, full=True)
+    sync_iceberg(table)
+    deletes_by_vector(table, 2)
+    io.issues.append(ValidationIssue("write_new", "/metadata/", "before", first=number))
+    update_iceberg(table)
+    io.issues.clear()
+    deletes_by_vector(table, 4)
+    assert update_iceberg(table)
+    assert not repair_iceberg(table).restarted
+
+
+def test_a_lost_puffin_file_is_made_again() -> None:
+    table = new_table(keys=("id", "dt"), **VECTORS)
+    write(table, *range(2000))
+    compact_table(table, now_ms=NOW_MS, full=True)
+    deletes_by_vector(table, 2)
+    sync_iceberg(table)
+    folder = f"{table.path}/metadata"
+    (lost,) = (name for name in table.io.list_names(folder) if name.endswith(".puffin"))
+    table.io.delete_quietly(f"{folder}/{lost}")
+    assert repair_iceberg(table).restarted
+    assert not repair_iceberg(table).restarted
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_another_version_of_the_format_begins_again_under_the_same_identity(version: str) -> None:
+    name = "metadata.iceberg.format-version"
+    table = new_table(**{name: {"2": "3", "3": "2"}[version]})
+    for number in (1, 2):
+        write(table, number)
+        sync_iceberg(table)
+    before = document(table)
+    table = alter(table, SetOption(name, version))
+    write(table, 3)
+    sync_iceberg(table)
+    after = document(table)
+    assert (after["format-version"], shown(table)) == (int(version), ([3], 3))
+    assert after["table-uuid"] == before["table-uuid"]
+    assert after.get("next-row-id") == {"2": None, "3": 3}[version]
 
 
 def test_metadata_that_another_process_deleted_meanwhile_is_read_again(tmp_path: Path) -> None:

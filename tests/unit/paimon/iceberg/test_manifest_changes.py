@@ -10,8 +10,14 @@ from ingestd.paimon.iceberg.manifest_changes import (
     NewManifests,
     added_entries,
     next_manifests,
+    with_row_ids,
 )
-from ingestd.paimon.iceberg.manifest_format import EntryStatus, IcebergEntry, IcebergManifest
+from ingestd.paimon.iceberg.manifest_format import (
+    DELETES,
+    EntryStatus,
+    IcebergEntry,
+    IcebergManifest,
+)
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.iceberg_rules import IcebergSettings
 
@@ -189,3 +195,14 @@ def test_added_entries_belong_to_their_snapshot() -> None:
         5,
         5,
     )
+
+
+def test_row_ids_are_reserved_for_the_live_rows_of_data_manifests_that_have_none() -> None:
+    metadata = Metadata()
+    metadata.commit({"f1": "a", "f2": "a"})
+    metadata.commit({"f3": "b"})
+    first, second = metadata.listed
+    vectors = replace(first, content=DELETES)
+    listed, following = with_row_ids([replace(first, first_row_id=2), vectors, second], 7)
+    assert [one.first_row_id for one in listed] == [2, None, 7]
+    assert following == 8

@@ -13,6 +13,7 @@ from ingestd.paimon.iceberg.table_metadata import (
     expired,
     first_document,
     next_document,
+    next_row_id,
     parse_metadata,
     shows,
     with_tags,
@@ -150,3 +151,14 @@ def test_a_document_of_java_shows_what_was_committed_before_it() -> None:
 def test_a_damaged_document_is_named(data: bytes) -> None:
     with pytest.raises(FormatError, match="here"):
         parse_metadata(data, "here")
+
+
+def test_row_ids_go_on_after_those_of_all_snapshots() -> None:
+    table = schema(**{"metadata.iceberg.format-version": "3"})
+    document = first_document("/t", replace(new(1), row_ids=(0, 5)), [table], {}, 0, None)
+    document = next_document(document, replace(new(2), row_ids=(5, 9)), [table], 1, 0)
+    assert [(s["first-row-id"], s["added-rows"]) for s in document["snapshots"]] == [(0, 5), (5, 4)]
+    assert document["next-row-id"] == next_row_id(document) == 9
+    del document["next-row-id"]  # as Java Paimon 1.4 does
+    assert next_row_id(document) == 9
+    assert next_row_id(grown(2, schema())) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.iceberg_rules import iceberg_settings
+from ingestd.paimon.spec.iceberg_rules import exposes_vectors, iceberg_settings
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -79,8 +79,7 @@ def test_other_values_are_refused_by_name(name: str, value: str) -> None:
     [
         ("metadata.iceberg.storage", "rest-catalog", "register the newest metadata file"),
         ("metadata.iceberg.storage", "hive-catalog", "needs 'metadata.iceberg.uri'"),
-        ("metadata.iceberg.format-version", "3", "without 'next-row-id'"),
-        ("deletion-vectors.enabled", "true", "create the table without 'deletion-vectors.enabled'"),
+        ("deletion-vectors.enabled", "true", "set 'metadata.iceberg.format-version' = '3' and"),
         ("file.format", "orc", "use parquet"),
     ],
 )
@@ -96,6 +95,36 @@ def test_a_change_that_makes_the_metadata_impossible_is_refused_with_the_reason(
     impossible = schema(options={**ON, name: value})
     apply_changes(impossible, [AddColumn("v", parse_type("INT"))], 0)
     apply_changes(impossible, [RemoveOption("metadata.iceberg.storage")], 0)
+
+
+VECTORS = {
+    **ON,
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
+
+
+def test_version_3_has_deletion_vectors_of_64_bits() -> None:
+    refuse_unsupported(schema(options=VECTORS), for_write=True)
+    assert exposes_vectors(VECTORS)
+    assert not exposes_vectors({**ON, "metadata.iceberg.format-version": "3"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("deletion-vectors.bitmap64", "false", "and 'deletion-vectors.bitmap64' = 'true'"),
+        ("metadata.iceberg.format-version", "2", "set 'metadata.iceberg.format-version' = '3'"),
+        ("deletion-vectors.modifiable", "true", "not possible with 'deletion-vectors.modifiable'"),
+        ("data-file.external-paths", "file:///x", "not possible with 'data-file.external-paths'"),
+    ],
+)
+def test_vectors_that_readers_cannot_find_or_follow_are_refused(
+    name: str, value: str, reason: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=reason):
+        refuse_unsupported(schema(options={**VECTORS, name: value}), for_write=True)
 
 
 def test_a_column_that_the_metadata_cannot_have_is_refused() -> None:
