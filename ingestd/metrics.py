@@ -67,7 +67,7 @@ ROWS_WRITTEN = Counter(
 )
 SKIPPED_ROWS = Counter(
     "ingestd_skipped_rows",
-    "Rows left out: covered (in the table already), truncated, repeated, ignored by table options, "
+    "Rows left out: covered (in the table already), truncated, ignored by table options, "
     "filtered by `where` (tables with a primary key write deletes instead), excluded by routing.",
     ["table", "reason"],
 )

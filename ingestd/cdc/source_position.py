@@ -1,9 +1,9 @@
 """The position of a change in the log of its source database, as one ordered 64-bit number.
 
-In PostgreSQL, this is the log sequence number. In MySQL and MariaDB, file number, position in the
-file and row of the event are packed, so that every row in the log has a distinct number. Changes of
-other connectors, and values that do not fit, have no position. All rows of a snapshot have the
-position of the snapshot.
+In PostgreSQL, this is the log sequence number, which many rows of a COPY share. In MySQL and
+MariaDB, file number, position in the file and row of the event are packed. Changes of other
+connectors, and values that do not fit, have no position. All rows of a snapshot have the position
+of the snapshot.
 """
 
 import re

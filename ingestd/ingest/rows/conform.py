@@ -332,8 +332,7 @@ class Conformed:
 
     `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
     if unknown; the column is left out if all are unknown), and masks of omitted values. It includes
-    the rows of `failures`. In tables without a key, only streamed rows have a position. `beyond`
-    maps the columns to add or widen to the types in messages.
+    the rows of `failures`. `beyond` maps the columns to add or widen to the types in messages.
     """
 
     rows: pa.Table | None
@@ -485,12 +484,8 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
         KIND: pa.array(kinds),
         OFFSET: pa.array(batch.offset.astype(np.int64, copy=False)),
     }
-    # All rows of a snapshot have the same position, so it does not identify a row.
-    position = (
-        batch.position if schema.primary_keys else np.where(batch.snapshot_row, -1, batch.position)
-    )
-    if bool((position >= 0).any()):
-        columns[POSITION] = pa.array(position.astype(np.int64, copy=False))
+    if bool((batch.position >= 0).any()):
+        columns[POSITION] = pa.array(batch.position.astype(np.int64, copy=False))
     for name, left_out in batch.unavailable.items():
         if name in schema.field_names and bool(left_out.any()):
             columns[UNAVAILABLE_PREFIX + name] = pa.array(left_out)

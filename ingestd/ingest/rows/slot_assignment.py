@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.ingest.rows.blobs import BUCKET, HASH, POSITION
+from ingestd.ingest.rows.blobs import BUCKET, HASH
 from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import group_rows
 from ingestd.paimon.spec.arrow import column_values
@@ -35,13 +35,12 @@ def assign_slots(
     Returns the rows and the slots (n,). The rows of a table with fixed buckets get a column with
     their bucket, those of a table with dynamic buckets a column with their key hash, unless keys
     can move between partitions. Rows of an append table without buckets are assigned to the slot of
-    the task that decoded them, `task_index`, except rows with a source position: repeats of a
-    change must be in the same slot. All rows of a key in a partition get the same slot. If keys can
-    move between partitions, all rows of a key get the same slot.
+    the task that decoded them, `task_index`. All rows of a key in a partition get the same slot. If
+    keys can move between partitions, all rows of a key get the same slot.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:
-        return rows, _by_position(rows, slots, task_index)
+        return rows, np.full(rows.num_rows, task_index % slots, np.int64)
     salt = zlib.crc32(target.identifier.encode())
     if mode is BucketMode.HASH_FIXED:
         of_partitions = salt + partition_hashes(target.table, rows)
@@ -58,16 +57,6 @@ def assign_slots(
         return rows, at % slots
     hashes = key_hashes(target.table, rows)
     return rows, (salt + partition_hashes(target.table, rows) + hashes) % slots
-
-
-def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
-    assigned: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
-    if POSITION in rows.column_names:
-        positions = rows.column(POSITION).to_numpy()
-        known = positions >= 0
-        # Positions increase by record sizes, so their low bits alone are not evenly distributed.
-        assigned[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
-    return assigned
 
 
 def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:

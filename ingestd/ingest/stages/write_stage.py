@@ -10,7 +10,6 @@ be applied in the order of the source.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -61,18 +60,6 @@ CompleteRows = Callable[[BatchContext, str, list[RowBlob]], tuple[list[RowBlob],
 """Returns the rows of a table with values of other rows, and the number of values not found."""
 RANK = "ingestd:rank"
 """The position of a row in the order of all rows of its table in the task, starting at 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Rows of a table that are written together, with their ranks in the order of arrival.
-
-    The ranks are in the column `RANK`. `topics` (rows,) has the number of each row's topic within
-    the run.
-    """
-
-    rows: pa.Table
-    topics: _Numbers
 
 
 def write_slot(
@@ -147,18 +134,12 @@ class _TableWriter:
             self._counts.file_bytes[self._target.identifier] += size
         return tuple(messages)
 
-    def _prepared(self, run: Run) -> pa.Table:
-        """Return the rows to write: without repeated and ignored rows, completed and numbered.
+    def _prepared(self, rows: pa.Table) -> pa.Table:
+        """Return the rows of a run to write: without ignored rows, completed and numbered.
 
         Omitted values are filled, and tables with a primary key get sequence numbers.
         """
         identifier, schema = self._target.identifier, self._table.schema
-        rows = run.rows
-        if not schema.primary_keys and POSITION in rows.column_names:
-            repeated = repeated_rows(rows, run.topics, list(schema.field_names))
-            self._counts.skip(identifier, "repeated", int(np.count_nonzero(repeated)))
-            if bool(repeated.any()):
-                rows = rows.filter(~repeated)
         rows = self._without_ignored(rows)
         if omission_marks(rows):
             across = self._mode is BucketMode.KEY_DYNAMIC
@@ -281,15 +262,16 @@ def runs(
     *,
     by_number: bool = False,
     whole: bool = False,
-) -> Iterator[Run]:
+) -> Iterator[pa.Table]:
     """Yield the rows of blobs in runs of about `max_bytes`, each with at least one blob or row.
 
-    Each row gets its rank among the rows of all blobs. All rows are one run if values are omitted,
-    because an older value can be in any earlier row, and if `whole`, for merge engines that cannot
-    merge rows of a key across runs. The rows of a run are sorted by rank. If `by_number`, they are
-    sorted only if values are omitted, because the caller sorts them itself; but no run has a row
-    with a lower rank than a row of an earlier run, even if blobs must be split: changelog readers
-    read the files of a snapshot in sequence, and take the last row of a key as the newest.
+    Each row gets its rank among the rows of all blobs, in the column `RANK`. All rows are one run
+    if values are omitted, because an older value can be in any earlier row, and if `whole`, for
+    merge engines that cannot merge rows of a key across runs. The rows of a run are sorted by rank.
+    If `by_number`, they are sorted only if values are omitted, because the caller sorts them
+    itself; but no run has a row with a lower rank than a row of an earlier run, even if blobs must
+    be split: changelog readers read the files of a snapshot in sequence, and take the last row of a
+    key as the newest.
     """
     fills = any(omission_marks(blob.rows) for blob in blobs)
     together, in_order = whole or fills, fills or not by_number
@@ -311,7 +293,7 @@ def runs(
 
 def _runs_by_rank(
     blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], max_bytes: int
-) -> Iterator[Run]:
+) -> Iterator[pa.Table]:
     """Yield the rows in runs of consecutive ranks, each of about `max_bytes`.
 
     Blobs are split; all rows of a blob are assumed to have the same size.
@@ -340,46 +322,10 @@ def _picked(rows: pa.Table, indices: _Numbers) -> pa.Table:
 
 def _run(
     blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], picked: list[int], *, in_order: bool
-) -> Run:
-    topics: dict[tuple[str, str], int] = {}
-    owners: list[int] = []
-    for number in picked:
-        origin = blobs[number].origin
-        owners.append(topics.setdefault((origin.source, origin.topic), len(topics)))
+) -> pa.Table:
     tables = [blobs[number].rows.append_column(RANK, pa.array(ranks[number])) for number in picked]
     rows = pa.concat_tables(tables, promote_options="default")
-    of_topic = np.repeat(owners, [table.num_rows for table in tables])
     rank = concatenated([ranks[number] for number in picked])
     if in_order and bool((np.diff(rank) < 0).any()):
-        order = np.argsort(rank)
-        rows, of_topic = rows.take(order), of_topic[order]
-    return Run(rows, of_topic)
-
-
-def repeated_rows(
-    rows: pa.Table, topics: npt.NDArray[np.int64], columns: list[str]
-) -> npt.NDArray[np.bool_]:
-    """Return a mask of rows that repeat topic, position and values of an earlier row; shape (n,).
-
-    A connector that was killed sends changes again, which would be duplicates in a table without a
-    primary key. Rows without a position, which include snapshot rows, are never repeats. `topics`
-    (n,) are the numbers of the topics of the rows, and `columns` the columns that are compared.
-    """
-    repeated = np.zeros(rows.num_rows, np.bool_)
-    positions = rows.column(POSITION).to_numpy()
-    order = np.argsort(positions, kind="stable")
-    ordered = positions[order]
-    twin = np.zeros(len(order), np.bool_)
-    twin[1:] = ordered[1:] == ordered[:-1]
-    twin[:-1] |= twin[1:]
-    suspects = np.sort(order[twin & (ordered >= 0)])
-    if not len(suspects):
-        return repeated
-    # These are few rows, so converting them to Python values is acceptable.
-    values = rows.select(columns).take(suspects).to_pylist()
-    earlier_texts: set[str] = set()
-    for row, value in zip(suspects, values, strict=True):
-        text = repr((int(topics[row]), int(positions[row]), value))
-        repeated[row] = text in earlier_texts
-        earlier_texts.add(text)
-    return repeated
+        rows = rows.take(np.argsort(rank))
+    return rows

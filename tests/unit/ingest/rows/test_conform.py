@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from ingestd.cdc.base import ChangeBatch, SourceTable
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
@@ -148,12 +149,11 @@ def test_marks_of_left_out_cells_travel_with_the_rows() -> None:
     assert UNAVAILABLE_PREFIX + "gone" not in rows(done).column_names
 
 
-def test_positions_travel_but_for_snapshot_rows_of_tables_without_key() -> None:
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_positions_travel_also_those_of_snapshot_rows(keys: tuple[str, ...]) -> None:
     mixed = batch({"id": ("INT", [1, 2])}, snapshot_row=np.array([True, False]))
-    keyless = conform(mixed, schema(keys=(), id="INT"), {})
-    assert rows(keyless).column(POSITION).to_pylist() == [-1, 1]
-    keyed = conform(mixed, schema(id="INT"), {})
-    assert rows(keyed).column(POSITION).to_pylist() == [0, 1]
+    done = conform(mixed, schema(keys=keys, id="INT"), {})
+    assert rows(done).column(POSITION).to_pylist() == [0, 1]
 
 
 def test_positions_that_nobody_knows_do_not_travel() -> None:

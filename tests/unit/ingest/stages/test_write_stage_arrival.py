@@ -45,7 +45,7 @@ def blob(
 
 def offsets_of(blobs: Sequence[Blob], max_bytes: int = 1 << 20) -> list[list[int]]:
     received = receive(blobs)
-    return [run.rows.column(OFFSET).to_pylist() for run in runs(received.rows["lake.a"], max_bytes)]
+    return [run.column(OFFSET).to_pylist() for run in runs(received.rows["lake.a"], max_bytes)]
 
 
 def test_blobs_are_ordered_by_topic_partition_and_offset() -> None:
@@ -65,21 +65,21 @@ def test_rows_of_one_record_keep_their_order() -> None:
 def test_rows_that_go_by_their_ranks_are_not_moved() -> None:
     received = receive([blob([1, 4, 6]), blob([2, 3])])
     (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
-    assert run.rows.column(OFFSET).to_pylist() == [1, 4, 6, 2, 3]
-    assert run.rows.column(RANK).to_pylist() == [0, 3, 4, 1, 2]
+    assert run.column(OFFSET).to_pylist() == [1, 4, 6, 2, 3]
+    assert run.column(RANK).to_pylist() == [0, 3, 4, 1, 2]
 
 
 def test_left_out_cells_put_rows_in_order_in_any_case() -> None:
     received = receive([blob([1, 4], doc=[False, True]), blob([2, 3])])
     (run,) = runs(received.rows["lake.a"], 1 << 20, by_number=True)
-    assert run.rows.column(OFFSET).to_pylist() == [1, 2, 3, 4]
+    assert run.column(OFFSET).to_pylist() == [1, 2, 3, 4]
 
 
 def test_many_bytes_make_several_runs_whose_ranks_keep_the_order() -> None:
     blobs = [blob([1, 5]), blob([2, 6]), blob([7]), blob([8])]
     assert offsets_of(blobs, max_bytes=1) == [[1, 5], [2, 6], [7], [8]]
     received = receive(blobs)
-    found = [run.rows.column(RANK).to_pylist() for run in runs(received.rows["lake.a"], 1)]
+    found = [run.column(RANK).to_pylist() for run in runs(received.rows["lake.a"], 1)]
     assert found == [[0, 2], [1, 3], [4], [5]]
 
 
@@ -93,14 +93,14 @@ def test_runs_in_turn_hold_the_ranks_one_after_another(max_bytes: int) -> None:
         blob([7, 8, 8, 9], partition=1, positions=[5, 35, 35, 45]),
     ]
     found = list(runs(receive(blobs).rows["lake.a"], max_bytes, by_number=True))
-    ranks = [sorted(run.rows.column(RANK).to_pylist()) for run in found]
+    ranks = [sorted(run.column(RANK).to_pylist()) for run in found]
     assert [rank for one in ranks for rank in one] == list(range(10))
     assert (len(found) > 1) == (max_bytes < 1 << 20)
     by_rank = sorted(
         (rank, position)
         for run in found
         for rank, position in zip(
-            run.rows.column(RANK).to_pylist(), run.rows.column(POSITION).to_pylist(), strict=True
+            run.column(RANK).to_pylist(), run.column(POSITION).to_pylist(), strict=True
         )
     )
     assert [position for _, position in by_rank] == [1, 5, 10, 20, 30, 35, 35, 40, 45, 50]
@@ -114,8 +114,8 @@ def test_large_rows_that_stand_together_do_not_make_a_large_run() -> None:
 
     blobs = [sized(n, 2000 if 10 <= n < 14 else 10) for n in range(40)]
     found = list(runs(receive(blobs).rows["lake.a"], 2500, by_number=True))
-    assert [rank for run in found for rank in run.rows.column(RANK).to_pylist()] == list(range(40))
-    texts = [run.rows.column("id").to_pylist() for run in found]
+    assert [rank for run in found for rank in run.column(RANK).to_pylist()] == list(range(40))
+    texts = [run.column("id").to_pylist() for run in found]
     assert max(sum(map(len, text)) for text in texts) < 2500 + 2000
     assert len(found) < 8
 
@@ -160,13 +160,7 @@ def test_left_out_cells_keep_all_rows_in_one_run() -> None:
     assert offsets_of(blobs, max_bytes=1) == [[1, 2, 3]]
     received = receive(blobs)
     (run,) = runs(received.rows["lake.a"], 1)
-    assert run.rows.column(UNAVAILABLE_PREFIX + "doc").to_pylist() == [None, None, True]
-
-
-def test_topics_are_numbered() -> None:
-    received = receive([blob([1, 2], topic="a"), blob([1], topic="b"), blob([3], 1, topic="a")])
-    (run,) = runs(received.rows["lake.a"], 1 << 20)
-    assert run.topics.tolist() == [0, 0, 0, 1]
+    assert run.column(UNAVAILABLE_PREFIX + "doc").to_pylist() == [None, None, True]
 
 
 def test_blobs_of_a_task_are_sorted_out_by_table() -> None:

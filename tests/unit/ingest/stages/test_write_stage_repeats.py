@@ -18,54 +18,23 @@ def whats(rig: Rig) -> list[str]:
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-def test_repeats_meet_although_they_came_through_different_partitions(slots: int) -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_equal_rows_of_one_copy_are_all_kept(slots: int, partitions: int) -> None:
+    """PostgreSQL writes many rows of a COPY as one log record: all have its position."""
     rig = Rig(slots=slots)
-    positions = range(100, 1100, 100)
-    rig.produce(*(insert(f"p{at}", at) for at in positions), partition=0)
-    rig.produce(*(insert(f"p{at}", at) for at in positions), partition=1)
-    result = rig.run()
-    assert whats(rig) == sorted(f"p{at}" for at in positions)
-    assert result.counts.skipped["lake.orders", "repeated"] == len(positions)
-    assert result.counts.rows_of("lake.orders") == len(positions)
-
-
-def test_equal_rows_at_different_positions_are_both_kept() -> None:
-    rig = Rig()
-    rig.produce(insert("a", 1), insert("a", 2))
+    for partition in range(partitions):
+        rig.produce(insert("a", 5), insert("a", 5), insert("b", 5), partition=partition)
     rig.run()
-    assert whats(rig) == ["a", "a"]
+    assert whats(rig) == [*["a"] * 2 * partitions, *["b"] * partitions]
 
 
-def test_different_rows_at_one_position_are_both_kept() -> None:
-    rig = Rig()
-    rig.produce(insert("a", 1), insert("b", 1))
-    rig.run()
-    assert whats(rig) == ["a", "b"]
-
-
-@pytest.mark.parametrize(("position", "snapshot"), [(-1, False), (7, True)])
-def test_rows_without_a_position_of_their_own_are_never_repeats(
-    position: int, snapshot: bool
-) -> None:
+@pytest.mark.parametrize(("position", "snapshot"), [(-1, False), (7, True), (7, False)])
+def test_equal_rows_are_all_kept_whatever_their_position(position: int, snapshot: bool) -> None:
     rig = Rig()
     rig.produce(*(insert("a", position, snapshot=snapshot) for _ in range(3)))
+    rig.produce(insert("b"), insert("b"), insert("c", 5))
     rig.run()
-    assert whats(rig) == ["a", "a", "a"]
-
-
-def test_rows_without_position_beside_rows_with_one_are_all_kept() -> None:
-    rig = Rig()
-    rig.produce(insert("a"), insert("a"), insert("b", 5), insert("b", 5))
-    rig.run()
-    assert whats(rig) == ["a", "a", "b"]
-
-
-def test_same_position_in_another_topic_is_no_repeat() -> None:
-    rig = Rig()
-    rig.produce(insert("a", 5), topic="orders")
-    rig.produce(insert("a", 5), topic="orders-2")
-    rig.run()
-    assert whats(rig) == ["a", "a"]
+    assert whats(rig) == ["a", "a", "a", "b", "b", "c"]
 
 
 def test_updates_and_deletes_become_dead_letters_once_a_record() -> None:
