@@ -26,6 +26,7 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataType,
 )
+from ingestd.paimon.spec.float_text import java_double, java_float
 
 STRING = DataType("STRING")
 BIGINT = DataType("BIGINT")
@@ -116,9 +117,9 @@ _UNITS = ("ms", "us", "ns")
 def recast(array: Array, column: WireColumn) -> Array:
     """Convert the array of a column to its declared type.
 
-    Timestamps and times are rounded down to the declared precision. Raises one of
-    `record_errors.BUILD_ERRORS` if a value is out of range, or would lose information in any other
-    way.
+    Timestamps and times are rounded down to the declared precision. Floats become strings as in
+    Java: 1.0E20. Raises one of `record_errors.BUILD_ERRORS` if a value is out of range, or would
+    lose information in any other way.
     """
     declared = column.declared
     if declared is None:
@@ -156,6 +157,9 @@ def _texts(array: Array) -> Array:
             [None if v is None else base64.b64encode(v).decode() for v in array.to_pylist()],
             pa.string(),
         )
+    if pa.types.is_floating(array.type):
+        text = java_float if array.type == pa.float32() else java_double
+        return pa.array([None if v is None else text(v) for v in array.to_pylist()], pa.string())
     return array.cast(pa.string())
 
 

@@ -1,10 +1,26 @@
-"""Numbers of messages in a column that is declared as FLOAT."""
+"""Floating-point numbers of messages in columns that are declared as FLOAT or STRING."""
+
+import pytest
 
 from ingestd.paimon.spec.data_types import parse_type
-from tests.support.change_events import TABLE, chunk, event, field, wrapped
+from tests.support.change_events import TABLE, chunk, event, field, raw_event, wrapped
 from tests.support.decoded import both_decoders
 
 COLUMNS = [field("id", "int32"), field("v", "double")]
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_text_of_a_number_is_that_of_java_with_and_without_a_schema(kind: str) -> None:
+    numbers = ["1.0", "1.0E20", "-0.0", "1.0E-10", '"NaN"', '"Infinity"', "null"]
+    declared = {TABLE: {"v": parse_type("STRING")}}
+    columns = [field("id", "int32"), field("v", kind)]
+    values = [raw_event(f'{{"id":1,"v":{number}}}') for number in numbers]
+    for wrap in (True, False):
+        messages = [wrapped(value, columns) if wrap else value for value in values]
+        for decoder in both_decoders():
+            [batch] = decoder.decode(chunk(messages), {}, declared).batches
+            texts = batch.columns.column("v").to_pylist()
+            assert texts == [*(number.strip('"') for number in numbers[:-1]), None]
 
 
 def test_a_double_out_of_range_of_a_float_is_rejected() -> None:
