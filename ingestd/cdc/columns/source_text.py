@@ -185,13 +185,14 @@ def _label_sets(texts: Array, column: WireColumn) -> Array:
 
 
 def _chosen(text: str, labels: tuple[str, ...], cache: dict[str, list[str]]) -> list[str]:
+    """Return the labels of a set. Canal sends numbers, also if the labels are digits."""
     chosen = cache.get(text)
     if chosen is None:
-        if text.isdecimal() and text not in labels and len(text) < 20:
-            bits = int(text)
-            if bits >> len(labels):
-                raise ValueError(f"{text} has bits for more labels than the set has")
+        bits = int(text) if text.isdecimal() and len(text) < 20 else None
+        if bits is not None and not bits >> len(labels):
             chosen = [label for bit, label in enumerate(labels) if bits >> bit & 1]
+        elif bits is not None and text not in labels:
+            raise ValueError(f"{text} has bits for more labels than the set has")
         else:
             chosen = text.split(",") if text else []
         cache[text] = chosen

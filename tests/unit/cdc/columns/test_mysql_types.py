@@ -150,6 +150,34 @@ def test_value_that_does_not_fit_rejects_its_record(kind: str, cell: str) -> Non
     assert decoded.batches == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "cell", "wanted"),
+    [
+        ("enum('0','1','2')", "1", "0"),
+        ("enum('0','1','2')", "3", "2"),
+        ("enum('0','1','2')", "0", ""),
+        ("enum('0','7')", "7", "7"),
+        ("enum('','a')", "1", ""),
+        ("enum('a','b')", "", ""),
+        ("enum('a','b')", None, None),
+        ("set('1','2','3')", "3", ["1", "2"]),
+        ("set('2','1')", "1", ["2"]),
+        ("set('2','1')", "2,1", ["2", "1"]),
+        ("set('8','9')", "9", ["9"]),
+        ("set('a','b')", "0", []),
+        ("set('a','b')", "", []),
+        ("set('a','b')", None, None),
+    ],
+)
+def test_a_number_is_the_place_of_a_label_also_among_labels_of_digits(
+    kind: str, cell: str | None, wanted: object
+) -> None:
+    decoded = decode(kind, cell)
+    assert not decoded.rejected
+    [batch] = decoded.batches
+    assert batch.columns.column("c").to_pylist() == [wanted]
+
+
 def test_text_mapping_keeps_bits_labels_and_bytes_readable() -> None:
     mapping = frozenset({"to-string"})
     assert value("bit(8)", "5", mapping) == "00000101"
