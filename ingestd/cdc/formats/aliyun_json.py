@@ -38,6 +38,7 @@ from ingestd.cdc.json.normalized_events import (
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
+    TruncateEvent,
     where_in_log,
 )
 from ingestd.cdc.json.row_plan import RowPlan
@@ -47,7 +48,8 @@ from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
 _NULL = msgspec.Raw(NULL)
-_CONTROL = ("TRANSACTION", "HEARTBEAT", "CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "TRUNCATE")
+_CONTROL = ("TRANSACTION", "XA", "GTID", "HEARTBEAT", "MHEARTBEAT", "QUERY")
+_STATEMENTS = ("CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX")
 _NO_DDL = (NULL, b"false", b'""')
 _TYPES: Mapping[str, WireColumn] = {
     "LONG": WireColumn("", BIGINT, Meaning.SOURCE_TEXT),
@@ -90,8 +92,8 @@ class _Payload(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Head(msgspec.Struct, gc=False):
-    schema: msgspec.Raw
     payload: _Payload
+    schema: msgspec.Raw = _NULL
     ddl: msgspec.Raw = _NULL
 
 
@@ -122,15 +124,20 @@ class AliyunDialect:
         self._heads = HeadReader(_Head)
         self._normalizers = TableNormalizers(images=images)
 
-    def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the change of a message, or None for a control message.
+    def normalize(
+        self, value: bytes, key: bytes | None, topic: str
+    ) -> NormalizedEvent | TruncateEvent | None:
+        """Return the change or truncate of a message, or None for other control messages.
 
         Raises RecordError if the message is invalid.
         """
         head = self._heads.read(value)
         payload = head.payload
+        if payload.op == "TRUNCATE":
+            source = self._normalizer(bytes(head.schema)).source
+            return TruncateEvent(source, _position(payload))
         is_ddl = any(bytes(mark) not in _NO_DDL for mark in (head.ddl, payload.ddl))
-        if is_ddl or payload.op.startswith(_CONTROL):
+        if is_ddl or payload.op.startswith(_CONTROL + _STATEMENTS):
             return None
         normalizer = self._normalizer(bytes(head.schema))
         where = where_in_log(_position(payload))
@@ -229,4 +236,5 @@ FORMAT = FormatDescriptor(
     registry="optional",
     type_mapping=JSON_TYPE_MAPPINGS,
     source_position=True,
+    truncates=True,
 )
