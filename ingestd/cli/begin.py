@@ -13,7 +13,7 @@ from ingestd.cli.output import AsJson, print_table
 from ingestd.cli.prompts import confirm
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin
+from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin, check_table
 from ingestd.ingest.recovery.set_progress import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
@@ -63,6 +63,7 @@ def begin(
     settings = pipeline_settings(load_config(config))
     io = open_file_io(settings)
     catalog = open_catalog(settings)
+    check_table(settings, catalog, table)
     _take_over(settings, io, yes=yes)
     with ExitStack() as stack:
         vector = _vector(at, table, settings, io, stack)
@@ -70,8 +71,7 @@ def begin(
     columns = ("topic", "partition", "next_offset")
     rows = [dict(zip(columns, (name.topic, *at_), strict=True)) for name, *at_ in starts]
     document = {"table": table, "at": at.value, "offsets": rows}
-    text = f"{table} is written from here on."
-    print_result(text, document, as_json=as_json, dry_run=False)
+    print_result(f"{table} is written from here on.", document, as_json=as_json, dry_run=False)
     if not as_json:
         print_table(rows, columns, none="no topic has been read yet")
 

@@ -28,11 +28,10 @@ def begin(
 
     Returns the topic, partition and offset from which the table continues in each log. The caller
     must be the leader of the pipeline, so that no daemon is running. `now_ms` returns the time in
-    milliseconds since the epoch. Raises ConfigError if the table does not exist, and the errors of
-    `vector_at`, of `TableRegistry.open` and of a commit.
+    milliseconds since the epoch. Raises the errors of `check_table`, of `vector_at`, of
+    `TableRegistry.open` and of a commit.
     """
-    if not catalog.table_exists(Identifier.parse(table)):
-        raise ConfigError(f"table {table} does not exist; it needs no progress record")
+    check_table(settings, catalog, table)
     registry = TableRegistry(settings, catalog, io, now_ms)
     registry.open(undecided=(table,))
     if registry.adopt(table) is None:
@@ -49,6 +48,18 @@ def begin(
         for key, partitions in sorted(vector.items())
         for partition, position in sorted(partitions.items())
     ]
+
+
+def check_table(settings: PipelineSettings, catalog: Catalog, table: str) -> None:
+    """Raise ConfigError for a table that does not exist, or that the pipeline cannot write."""
+    identifier = Identifier.parse(table)
+    if identifier.database != settings.database:
+        raise ConfigError(
+            f"pipeline {settings.name} writes only tables of database {settings.database} "
+            f"(warehouse.database): name one of them instead of {table}"
+        )
+    if not catalog.table_exists(identifier):
+        raise ConfigError(f"table {table} does not exist; it needs no progress record")
 
 
 def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
