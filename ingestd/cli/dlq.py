@@ -230,7 +230,7 @@ def replay(
     selection = DeadLetterFilter(source, topic, stage, reason, None, table, partition, offset)
     how = Replayed(again=again, dry_run=dry_run)
     with working(
-        "replaying dead letters of", opened.table, left=_SENT, files=live_count()
+        "replaying dead letters of", opened.table, left=_SENT, files=live_count(), dry_run=dry_run
     ) as watched:
         done = replay_all(replace(opened, table=watched), selection, cluster, to_topic, how)
     _print_replay(opened, selection, done, to_topic, as_json=as_json)
@@ -295,9 +295,10 @@ def purge(
         marks = selection.marks(rows)
         return marks & opened.replays.marks(rows) if replayed else marks
 
-    with working("purging dead letters of", opened.table, files=live_count()) as watched:
+    table = opened.table
+    with working("purging dead letters of", table, files=live_count(), dry_run=dry_run) as watched:
         deletion = delete_rows(watched, selected, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
-    _print_deletion(opened.table.name, deletion, as_json=as_json, dry_run=dry_run)
+    _print_deletion(table.name, deletion, as_json=as_json, dry_run=dry_run)
 
 
 def _print_deletion(name: str, deletion: Deletion, *, as_json: bool, dry_run: bool) -> None:

@@ -23,7 +23,7 @@ from ingestd.paimon.table.retention.expire_snapshots import (
     expire_snapshots,
     plan_snapshot_expiry,
 )
-from ingestd.paimon.table.retention.tags import delete_tag
+from ingestd.paimon.table.retention.tags import delete_tags, plan_tag_deletion
 from ingestd.wording import counted
 
 EXPIRED = (
@@ -80,7 +80,7 @@ def snapshots(
     limits = (retain_min, retain_max, time_retained, limit)
     settings = _settings(opened, "snapshot", *limits)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
-    with working("expiring snapshots of", opened, left=EXPIRED) as watched:
+    with working("expiring snapshots of", opened, left=EXPIRED, dry_run=dry_run) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
     _print_result(opened, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
@@ -111,7 +111,7 @@ def changelogs(
     limits = (retain_min, retain_max, time_retained, limit)
     settings = _settings(opened, "changelog", *limits)
     run = plan_changelog_expiry if dry_run else expire_changelogs
-    with working("expiring changelogs of", opened, left=EXPIRED) as watched:
+    with working("expiring changelogs of", opened, left=EXPIRED, dry_run=dry_run) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
     _print_result(opened, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
@@ -141,7 +141,7 @@ def partitions(
     options = dict(opened.schema.options)
     if expiration_time is not None:
         options[EXPIRATION_TIME] = expiration_time
-    with working("expiring partitions of", opened) as watched:
+    with working("expiring partitions of", opened, dry_run=dry_run) as watched:
         expired = expire_partitions(watched, options, table_now_ms(watched), dry_run=dry_run)
     rows = [
         {
@@ -172,10 +172,11 @@ def tags(
     ingestd expire tags /lake shop.orders --json
     """
     opened = open_table(warehouse, table)
-    with working("expiring tags of", opened, left=EXPIRED) as watched:
+    with working("expiring tags of", opened, left=EXPIRED, dry_run=dry_run) as watched:
         over = tags_to_expire(watched, watched.schema.options, table_now_ms(watched))
-        files = [path for name in ([] if dry_run else over) for path in delete_tag(watched, name)]
-    text = f"{table}: {counted(len(over), 'tag')} expired{': ' if over else ''}{', '.join(over)}."
+        files = (plan_tag_deletion if dry_run else delete_tags)(watched, *over)
+    names = f": {', '.join(over)}; {counted(len(files), 'file')} deleted" if over else ""
+    text = f"{table}: {counted(len(over), 'tag')} expired{names}."
     document = {"table": table, "tags": over, "deleted_files": files}
     print_result(text, document, as_json=as_json, dry_run=dry_run)
 

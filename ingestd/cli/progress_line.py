@@ -192,14 +192,21 @@ def live_count(
 
 @contextmanager
 def working(
-    what: str, table: FileStoreTable, *, left: str = COMMITTED, files: Files | None = None
+    what: str,
+    table: FileStoreTable,
+    *,
+    left: str = COMMITTED,
+    files: Files | None = None,
+    dry_run: bool = False,
 ) -> Iterator[FileStoreTable]:
     """Yield the table to work on, and show a progress line on standard error during the block.
 
     The line is shown on a terminal only; with `files` it has a bar. An interrupt (Ctrl-C) becomes
-    an InterruptedWorkError whose message ends with `left`, on the state of the table. If the block
-    succeeds, the Iceberg metadata of the table is written, unless `left` is `UNCHANGED`.
+    an InterruptedWorkError whose message ends with `left`, on the state of the table, which is
+    `UNCHANGED` in a dry run. If the block succeeds, the Iceberg metadata of the table is written,
+    unless `left` is `UNCHANGED`.
     """
+    left = UNCHANGED if dry_run else left
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
     if left != UNCHANGED:

@@ -65,7 +65,7 @@ def rebuild_index(
     rows = ", and older rows of keys in several buckets deleted" if drop_doubled else ""
     confirm(f"{table}: the index will be rebuilt{rows}. Continue?", "--yes", given=yes or dry_run)
     files = live_count(partition_filter=partitions)
-    with working("repairing the index of", opened, files=files) as watched:
+    with working("repairing the index of", opened, files=files, dry_run=dry_run) as watched:
         done = repair_hash_index(
             watched,
             now_ms=now_ms(),

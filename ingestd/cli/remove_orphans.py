@@ -57,7 +57,7 @@ def remove_orphans(
     opened = open_table(warehouse, table)
     age = parse_millis(_OLDER, older_than)
     stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(opened, yes=yes)
-    with working("looking for orphans of", opened, left=_LEFT) as watched:
+    with working("looking for orphans of", opened, left=_LEFT, dry_run=dry_run) as watched:
         limit = table_now_ms(watched) - age
         orphans = find_orphans(watched, limit)
         orphans = replace(orphans, files=(*orphans.files, *iceberg_orphans(watched, limit)))

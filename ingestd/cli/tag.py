@@ -13,7 +13,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags, plan_tag_deletion
 from ingestd.paimon.table.system.history_tables import tag_rows
 from ingestd.wording import counted
 
@@ -98,7 +98,7 @@ def delete(
     """
     opened = open_table(warehouse, table)
     at = tagged_snapshot(opened, name)
-    files = [] if dry_run else delete_tag(opened, name)
+    files = (plan_tag_deletion if dry_run else delete_tags)(opened, name)
     if not dry_run:
         update_iceberg(opened, tags=True)
     document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}

@@ -30,7 +30,7 @@ from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from tests.support.native_tables import NOW_MS, alter, put
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,7 +161,7 @@ class Life:
         if self.tagged:
             name = self.dice.choice(sorted(self.tagged))
             del self.tagged[name]
-            delete_tag(self.table, name)
+            delete_tags(self.table, name)
 
     def expire(self) -> None:
         """Snapshots and files go as the options say."""

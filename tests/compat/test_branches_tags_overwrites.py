@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read
 from ingestd.paimon.table.metadata.time_travel import on_branch
 from ingestd.paimon.table.retention.branches import create_branch, fast_forward
 from ingestd.paimon.table.retention.consumers import consumers, reset_consumer
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.system.analyze import analyze_table, read_statistics
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
@@ -79,7 +79,7 @@ def test_tags_and_branches_are_those_of_java(oracle: Oracle, tmp_path: Path) -> 
     assert (listed["two"]["snapshot_id"], listed["two"]["time_retained"]) == (2, None)
     assert (listed["short"]["snapshot_id"], listed["short"]["time_retained"]) == (1, "PT1M30.5S")
     assert ids(oracle.read(tmp_path, "db", "t", "--tag", "two")) == [0, 1]
-    delete_tag(table, "short")
+    delete_tags(table, "short")
     branch = create_branch(table, "fix", "two")
     put(branch, [{"id": 50, "v": "ours"}])
     oracle.append(tmp_path, "db", "t$branch_fix", [{"id": 51, "v": "java"}], tmp_path)

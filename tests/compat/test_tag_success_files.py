@@ -10,7 +10,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.time_travel import tag_names
 from ingestd.paimon.table.retention.maintenance import run_maintenance
 from ingestd.paimon.table.retention.orphans import find_orphans
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, open_native, put
 from tests.support.oracle import Oracle
@@ -50,7 +50,7 @@ def test_a_table_of_java_with_success_files_is_continued(tmp_path: Path, oracle:
     assert find_orphans(table, older_than_ms=2**62).files == ()
     assert oracle.fsck(tmp_path, "db", "t", "--all", "--orphans") == []
     assert oracle.read(tmp_path, "db", "t", "--tag", "t2") == [{"k": 1}, {"k": 2}]
-    assert delete_tag(table, "t1") == []
+    assert delete_tags(table, "t1") == []
     assert set(success_files(table)) == {"t2_SUCCESS"}
     steps = [{"deleteTag": "t2"}, {"tag": {"name": "t3", "snapshot": 2}}]
     oracle.write_spec({"existing": True, "steps": steps}, tmp_path, tmp_path)

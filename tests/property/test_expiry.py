@@ -20,7 +20,7 @@ from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
 from ingestd.paimon.table.retention.referenced_files import all_branches
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 
@@ -88,7 +88,7 @@ class Life:
     def _untag(self, line: FileStoreTable, ids: list[int]) -> None:
         names = tag_names(line.io, line.paths)
         if names:
-            delete_tag(line, self.random.choice(names))
+            delete_tags(line, self.random.choice(names))
 
     def _branch(self, line: FileStoreTable, ids: list[int]) -> None:
         names = tag_names(self.table.io, self.table.paths)

@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import on_branch
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.command_line import run_command
 from tests.support.native_tables import alter, native_table, open_native, put
+from tests.support.stored_rows import forget_snapshots
 
 Capture = pytest.CaptureFixture[str]
 
@@ -80,6 +83,47 @@ def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:
     for command in (["delete", warehouse, "db.t", "a"], ["expire", warehouse, "db.t"]):
         assert shown(capsys, "tag", *command, "--dry-run")["dry_run"]
     assert list(tags(warehouse, capsys)) == ["a"]
+
+
+@pytest.mark.parametrize("command", [["delete", "a"], ["expire"]])
+def test_a_dry_run_names_the_files_that_are_then_deleted(
+    command: list[str], warehouse: Path, capsys: Capture
+) -> None:
+    table = open_native(warehouse)
+    run_command(capsys, "tag", "create", warehouse, "db.t", "a", "--time-retained", "1 ms")
+    run_command(capsys, "tag", "create", warehouse, "db.t", "b", "--time-retained", "1 ms")
+    run_command(capsys, "truncate", warehouse, "db.t", "--yes")
+    latest = latest_snapshot(table.io, table.paths)
+    assert latest is not None
+    forget_snapshots(table, *range(1, latest.id))
+    name, *tag_argument = command
+    arguments = ["tag", name, warehouse, "db.t", *tag_argument]
+    planned = shown(capsys, *arguments, "--dry-run")
+    assert list(tags(warehouse, capsys)) == ["a", "b"]
+    assert all(Path(path).exists() for path in planned["deleted_files"])
+    done = shown(capsys, *arguments)
+    assert done["deleted_files"] == planned["deleted_files"]
+    assert bool(done["deleted_files"]) == (name == "expire"), "tag b keeps the files of tag a"
+    assert not any(Path(path).exists() for path in done["deleted_files"])
+    assert verify(table) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["expire", what] for what in ("snapshots", "changelogs", "partitions", "tags")),
+        ["remove-orphans"],
+    ],
+)
+def test_a_dry_run_writes_no_iceberg_metadata(
+    command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    options = {"metadata.iceberg.storage": "table-location", "partition.expiration-time": "1 d"}
+    columns = [("dt", "STRING"), ("id", "INT")]
+    table = native_table(tmp_path, columns, partitions=["dt"], options=options | {"bucket": "-1"})
+    put(table, [{"dt": "2026-01-01", "id": 1}])
+    shown(capsys, *command, tmp_path, "db.t", "--dry-run")
+    assert not (tmp_path / "db.db/t/metadata").exists()
 
 
 def test_tags_live_as_long_as_they_or_the_table_say(warehouse: Path, capsys: Capture) -> None:

@@ -17,7 +17,7 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag, expired_tags
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags, expired_tags
 
 MODE = honoured.TAG_CREATION.name
 _DAILY = {
@@ -200,8 +200,7 @@ def make_auto_tags(
         return AutoTags(tuple(due), tuple(surplus))
     for tag in due:
         create_tag(table, tag.name, tag.snapshot, retained_ms=periods.retained_ms, now_ms=now_ms)
-    for name in surplus:
-        delete_tag(table, name)
+    delete_tags(table, *surplus)
     return AutoTags(tuple(due), tuple(surplus))
 
 

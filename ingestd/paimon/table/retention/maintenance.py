@@ -22,7 +22,7 @@ from ingestd.paimon.table.retention.expire_snapshots import (
     expire_snapshots,
     plan_snapshot_expiry,
 )
-from ingestd.paimon.table.retention.tags import delete_tag
+from ingestd.paimon.table.retention.tags import delete_tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def run_maintenance(
     settings = expire_settings(options)
     tags = make_auto_tags(table, options, now_ms, dry_run=dry_run)
     over = tags_to_expire(table, options, now_ms)
-    for name in () if dry_run else over:
-        delete_tag(table, name)
+    if not dry_run:
+        delete_tags(table, *over)
     partitions = expire_partitions(table, options, now_ms, dry_run=dry_run)
     of_snapshots = plan_snapshot_expiry if dry_run else expire_snapshots
     of_changelogs = plan_changelog_expiry if dry_run else expire_changelogs

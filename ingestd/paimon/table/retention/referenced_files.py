@@ -9,7 +9,7 @@ unless its snapshot has expired in the meantime.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError
@@ -185,11 +185,11 @@ def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
     )
 
 
-def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
+def referring_snapshots(table: FileStoreTable, *, but_tags: Collection[str]) -> list[Reference]:
     """Return the snapshots and tagged snapshots of all branches of a table.
 
-    The tag `but_tag` of the table's own branch is left out (None: no tag). Raises FormatError if a
-    snapshot or tag is damaged.
+    The tags `but_tags` of the table's own branch are left out. Raises FormatError if a snapshot or
+    tag is damaged.
     """
     references: list[Reference] = []
     for branch in all_branches(table):
@@ -197,7 +197,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
         snapshots = (find_snapshot(branch.io, branch.paths, id_) for id_ in ids)
         references += [(branch, snapshot) for snapshot in snapshots if snapshot is not None]
         for name in tag_names(branch.io, branch.paths):
-            if name != but_tag or branch.branch != table.branch:
+            if name not in but_tags or branch.branch != table.branch:
                 references.append((branch, tagged_snapshot(branch, name)))
     return references
 
@@ -250,20 +250,17 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
     return file_paths
 
 
-def delete_unless_kept(
+def unneeded_files(
     table: FileStoreTable, paths: Iterable[str], others: Sequence[Reference]
 ) -> list[str]:
-    """Delete the files that no snapshot of `others` needs; return the deleted paths, sorted.
+    """Return the paths, sorted, of the table's own files that no snapshot of `others` needs.
 
-    Raises the errors of `files_of`, before deleting anything.
+    Raises the errors of `files_of`.
     """
     kept: set[str] = set()
     for branch, snapshot in others:
         kept |= files_of(branch, snapshot)
-    gone = sorted(own_files(table, set(paths) - kept))
-    for path in gone:
-        table.io.delete_quietly(path)
-    return gone
+    return sorted(own_files(table, set(paths) - kept))
 
 
 def _plain(path: str) -> str:

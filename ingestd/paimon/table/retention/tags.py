@@ -7,10 +7,11 @@ retention time.
 """
 
 import json
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -24,12 +25,13 @@ from ingestd.paimon.table.metadata.time_travel import (
 from ingestd.paimon.table.retention.referenced_files import (
     UsedFiles,
     all_branches,
-    delete_unless_kept,
     files_of,
     referring_snapshots,
+    unneeded_files,
 )
 from ingestd.paimon.table.retention.success_file import SuccessFile, read_success_file
 
+_LOG = logging.getLogger(__name__)
 _FORBIDDEN = frozenset("/\\:")
 
 
@@ -62,27 +64,55 @@ def create_tag(
         _write_success_file(table, name, now_ms)
 
 
-def delete_tag(table: FileStoreTable, name: str) -> list[str]:
-    """Delete a tag and, if its snapshot has expired, the files that only the tag needed.
+def delete_tags(table: FileStoreTable, *names: str) -> list[str]:
+    """Delete tags and, if their snapshots have expired, the files that only these tags needed.
 
-    Returns the paths of these files. Raises ArgumentError, with the existing tags, if the tag does
-    not exist; FormatError if a snapshot, tag or branch is damaged.
+    Returns the paths of these files. Raises the errors of `plan_tag_deletion` before the first
+    deletion.
     """
-    snapshot = tagged_snapshot(table, name)
-    others = None
-    if find_snapshot(table.io, table.paths, snapshot.id) is None:
-        others = referring_snapshots(table, but_tag=name)
-    table.io.delete_quietly(tag_path(table.paths, name))
-    if honoured.TAG_SUCCESS_FILE.of(table.schema.options):
-        table.io.delete_quietly(tag_success_path(table.paths, name))
-    if others is None or any(other.id == snapshot.id for _, other in others):
+    files = plan_tag_deletion(table, *names)
+    for name in names:
+        table.io.delete_quietly(tag_path(table.paths, name))
+        if honoured.TAG_SUCCESS_FILE.of(table.schema.options):
+            table.io.delete_quietly(tag_success_path(table.paths, name))
+    for path in files:
+        table.io.delete_quietly(path)
+    return files
+
+
+def plan_tag_deletion(table: FileStoreTable, *names: str) -> list[str]:
+    """Return the paths of the files that `delete_tags` would delete, sorted.
+
+    Files of a tag whose own metadata is missing or damaged are unknown; they become orphan files.
+    Raises ArgumentError, with the existing tags, if a tag does not exist; FormatError if another
+    snapshot, tag or branch is damaged.
+    """
+    tagged = {snapshot.id: snapshot for snapshot in (tagged_snapshot(table, n) for n in names)}
+    expired = [s for s in tagged.values() if find_snapshot(table.io, table.paths, s.id) is None]
+    if not expired:
         return []
+    others = referring_snapshots(table, but_tags=names)
+    kept_ids = {other.id for _, other in others}
+    paths = {
+        path
+        for snapshot in expired
+        if snapshot.id not in kept_ids
+        for path in _known_files(table, snapshot)
+    }
     in_changelogs = UsedFiles()
     for branch in all_branches(table):
         in_changelogs.add_changelogs(branch)
-    files = files_of(table, snapshot)
-    unneeded = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
-    return delete_unless_kept(table, unneeded, others)
+    unneeded = [path for path in paths if path.rpartition("/")[2] not in in_changelogs.names]
+    return unneeded_files(table, unneeded, others)
+
+
+def _known_files(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
+    try:
+        return files_of(table, snapshot)
+    except FormatError as error:
+        context = {"table": table.name, "snapshot": snapshot.id, "error": error.message}
+        _LOG.warning("tagged_files_unknown", extra={"ctx": context})
+        return set()
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:

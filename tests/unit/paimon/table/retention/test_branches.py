@@ -15,7 +15,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tag_names
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 from tests.support.stored_rows import forget_snapshots, stored_rows
@@ -129,6 +129,6 @@ def test_only_a_branch_with_snapshots_can_be_forwarded_to(table: FileStoreTable)
 def test_files_that_a_branch_needs_outlive_the_tag(table: FileStoreTable) -> None:
     branch = create_branch(table, "fix", "two")
     forget_snapshots(table, 1, 2)
-    delete_tag(table, "two")
+    delete_tags(table, "two")
     assert ids(branch) == {0, 1}
     assert verify(table) == []

@@ -27,7 +27,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.metadata_tables import data_file, hash_file
 from tests.support.native_tables import NOW_MS, native_table, put
@@ -65,7 +65,7 @@ def test_a_foreign_external_path_stays(tmp_path: Path) -> None:
     first = read_snapshot(table.io, table.paths, 1)
     create_tag(table, "t", first, now_ms=NOW_MS)
     assert not any(path.name in one for one in expire(table))
-    assert not any(path.name in one for one in delete_tag(table, "t"))
+    assert not any(path.name in one for one in delete_tags(table, "t"))
     assert path.exists()
 
 

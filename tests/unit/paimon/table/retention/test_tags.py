@@ -2,13 +2,19 @@ import json
 
 import pytest
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.time_travel import tag_bytes, tag_names, tagged_snapshot
-from ingestd.paimon.table.retention.tags import check_name, create_tag, delete_tag, expired_tags
+from ingestd.paimon.table.retention.tags import (
+    check_name,
+    create_tag,
+    delete_tags,
+    expired_tags,
+    plan_tag_deletion,
+)
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.stored_rows import forget_snapshots
@@ -48,7 +54,7 @@ def test_the_directory_of_success_files_is_no_tag() -> None:
     table.io.delete_quietly(f"{table.path}/tag/tag-a")
     create_tag(table, "a", read_snapshot(table.io, table.paths, 1), now_ms=NOW_MS + 5)
     assert json.loads(table.io.read_bytes(path)) == {**first, "modificationTime": NOW_MS + 5}
-    delete_tag(table, "a")
+    delete_tags(table, "a")
     assert not table.io.exists(path)
     with pytest.raises(ConfigError, match="directory of success files"):
         tag(table, "success-file", 1)
@@ -89,7 +95,7 @@ def test_a_name_cannot_lead_out_of_its_folder(name: str) -> None:
 
 def test_deleting_the_tag_of_a_living_snapshot_deletes_nothing_else(table: FileStoreTable) -> None:
     tag(table, "a", 2)
-    assert delete_tag(table, "a") == []
+    assert delete_tags(table, "a") == []
     assert tag_names(table.io, table.paths) == []
     assert verify(table) == []
 
@@ -100,7 +106,7 @@ def test_files_that_only_a_tag_kept_go_with_it(table: FileStoreTable) -> None:
     put(table, [{"id": 9, "v": "y"}])
     forget_snapshots(table, 1, 2, 3)
     assert verify(table) == []
-    gone = delete_tag(table, "a")
+    gone = delete_tags(table, "a")
     assert sum("/data-" in path for path in gone) == 3
     assert not any(table.io.exists(path) for path in gone)
     assert verify(table) == []
@@ -110,9 +116,46 @@ def test_files_that_another_tag_or_a_snapshot_needs_stay(table: FileStoreTable) 
     tag(table, "a", 2)
     tag(table, "b", 1)
     forget_snapshots(table, 1, 2)
-    gone = delete_tag(table, "a")
+    gone = delete_tags(table, "a")
     assert gone
     assert not any("/data-" in path for path in gone)
+    assert verify(table) == []
+
+
+def test_files_that_only_several_tags_need_go_when_all_of_them_are_deleted(
+    table: FileStoreTable,
+) -> None:
+    for number in (1, 2, 3):
+        tag(table, f"t{number}", number)
+    truncate_table(table, now_ms=NOW_MS)
+    forget_snapshots(table, 1, 2, 3)
+    assert not any("/data-" in path for path in plan_tag_deletion(table, "t1"))
+    planned = plan_tag_deletion(table, "t1", "t2", "t3")
+    assert sum("/data-" in path for path in planned) == 3
+    assert tag_names(table.io, table.paths) == ["t1", "t2", "t3"]
+    assert delete_tags(table, "t1", "t2", "t3") == planned
+    assert not any(table.io.exists(path) for path in planned)
+    assert verify(table) == []
+
+
+def test_a_damaged_snapshot_is_found_before_a_tag_is_deleted(table: FileStoreTable) -> None:
+    tag(table, "a", 1)
+    forget_snapshots(table, 1)
+    table.io.overwrite(table.paths.snapshot(2), b"{")
+    with pytest.raises(FormatError, match="snapshot-2"):
+        delete_tags(table, "a")
+    assert tag_names(table.io, table.paths) == ["a"]
+
+
+def test_a_tag_without_its_manifests_can_be_deleted(table: FileStoreTable) -> None:
+    tag(table, "a", 3)
+    snapshot = tagged_snapshot(table, "a")
+    truncate_table(table, now_ms=NOW_MS)
+    put(table, [{"id": 9, "v": "y"}])
+    forget_snapshots(table, 1, 2, 3)
+    table.io.delete_quietly(table.paths.manifest(snapshot.base_manifest_list))
+    assert delete_tags(table, "a") == []
+    assert tag_names(table.io, table.paths) == []
     assert verify(table) == []
 
 
@@ -120,10 +163,10 @@ def test_the_second_tag_of_a_snapshot_keeps_its_files(table: FileStoreTable) -> 
     tag(table, "a", 1)
     tag(table, "b", 1)
     forget_snapshots(table, 1)
-    assert delete_tag(table, "a") == []
+    assert delete_tags(table, "a") == []
     assert verify(table) == []
 
 
 def test_a_tag_that_does_not_exist_cannot_be_deleted(table: FileStoreTable) -> None:
     with pytest.raises(ConfigError, match="no tag 'zzz'; its tags: none"):
-        delete_tag(table, "zzz")
+        delete_tags(table, "zzz")
