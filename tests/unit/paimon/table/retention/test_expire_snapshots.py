@@ -216,6 +216,21 @@ def test_a_tag_that_is_made_meanwhile_keeps_what_it_needs() -> None:
     assert tagged_snapshot(table, "late").id == 2
 
 
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_a_damaged_snapshot_file_stops_the_expiry_until_it_is_deleted(number: int) -> None:
+    table = table_of(6)
+    truncate_table(table, now_ms=NOW_MS)
+    table.io.overwrite(table.paths.snapshot(number), b"{")
+    before = sorted(path for path in table.io.files if "/snapshot/" not in path)
+    with pytest.raises(FormatError, match=f"snapshot-{number} cannot be read"):
+        expired(table)
+    assert snapshot_ids(table.io, table.paths) == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(path for path in table.io.files if "/snapshot/" not in path) == before
+    table.io.delete_quietly(table.paths.snapshot(number))
+    expired(table)
+    assert left(table) == [7]
+
+
 def test_a_damaged_snapshot_that_stays_stops_the_expiry() -> None:
     table = table_of(4)
     last = read_snapshot(table.io, table.paths, 4)
