@@ -88,6 +88,10 @@ def _read_nested(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
         return [(name, _read(bytes(item), value_type, budget)) for name, item in entries.items()]
     null = msgspec.Raw(b"null")
     budget.spend(len(data_type.fields))
+    names = {field.name for field in data_type.fields}
+    for name, item in entries.items():
+        if name not in names and bytes(item) != b"null":
+            raise ValueError(f"the column has no field {name!r}; add it to the table's column")
     return {
         field.name: _read(bytes(entries.get(field.name, null)), field.type, budget)
         for field in data_type.fields

@@ -1,6 +1,7 @@
 import pytest
 
 from ingestd.cdc.columns import raw_cells
+from ingestd.paimon.spec.data_types import DataField, DataType
 
 
 @pytest.mark.parametrize(
@@ -16,3 +17,34 @@ from ingestd.cdc.columns import raw_cells
 )
 def test_unscaled_integers_are_texts_without_an_exponent(raw: bytes, text: str | None) -> None:
     assert raw_cells.number_text_cell(raw, 8, base64=True) == text
+
+
+ADDRESS = DataType("ROW", fields=(DataField(0, "city", DataType("STRING")),))
+
+
+@pytest.mark.parametrize(
+    ("raw", "cell"),
+    [
+        (b'{"city":"B"}', {"city": "B"}),
+        (b'{"city":"B","zip":null}', {"city": "B"}),
+        (b"{}", {"city": None}),
+        (b"null", None),
+    ],
+)
+def test_a_row_has_the_fields_of_its_column(raw: bytes, cell: object) -> None:
+    assert raw_cells.read_cell(raw, ADDRESS) == cell
+
+
+@pytest.mark.parametrize(
+    ("raw", "data_type"),
+    [
+        (b'{"city":"B","zip":1}', ADDRESS),
+        (b'[{"city":"B"},{"zip":1}]', DataType("ARRAY", element=ADDRESS)),
+        (b'{"k":{"zip":1}}', DataType("MAP", key=DataType("STRING"), value=ADDRESS)),
+    ],
+)
+def test_a_value_of_a_field_that_the_column_lacks_is_not_lost(
+    raw: bytes, data_type: DataType
+) -> None:
+    with pytest.raises(ValueError, match="no field 'zip'"):
+        raw_cells.read_cell(raw, data_type)
