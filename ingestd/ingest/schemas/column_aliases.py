@@ -64,6 +64,7 @@ def _either(
     if merged is None:
         raise SchemaConflictError(
             f"column '{name}' is {first[1]}, and {second[1]} under its old name; no type holds "
-            "both: fix the type in schema.column-types"
+            f"both: set the type of '{name}' in schema.column-types, to that of the table if it "
+            "exists, else to one that holds both, such as STRING"
         )
     return coalesced((first, second), merged), merged

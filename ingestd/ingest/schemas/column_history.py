@@ -152,7 +152,8 @@ def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType
     if merged is None:
         raise SchemaConflictError(
             f"column '{change.old}' is {old}, and {new} under its new name '{change.new}'; no type "
-            "holds both: fix the type in schema.column-types"
+            "holds both: set one type for both names in schema.column-types, that of the table if "
+            "it exists, else one that holds both, such as STRING"
         )
     return merged
 

@@ -178,9 +178,10 @@ def together(
         return _TEXT
     if not policy.fails:
         return known.as_nullable()
+    fixed = _TEXT if discovery.fresh else known.as_nullable()
     raise SchemaConflictError(
         f"table {discovery.table}: column '{name}' is {known.as_nullable()}, and {discovery} "
-        f"brings {new.as_nullable()}; no type holds both: fix the type in the table's "
-        "schema.column-types, route the source table to another target, or say what to do with "
-        "such records (schema.on-incompatible-schema)"
+        f"brings {new.as_nullable()}; no type holds both: set '{name}: {fixed}' in the table's "
+        "schema.column-types (values that do not fit become dead letters), route the source table "
+        "to another target, or say what to do with such records (schema.on-incompatible-schema)"
     )

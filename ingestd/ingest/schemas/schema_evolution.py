@@ -229,6 +229,7 @@ def _refuse_cast(
         )
         raise SchemaConflictError(
             f"table {table}: column '{name}' is {current}, and {source} brings values that need "
-            f"{target}; this type cannot be changed: fix it in the table's "
-            "schema.column-types, or route the source table to another target"
+            f"{target}; this type cannot be changed: set '{name}: {current.as_nullable()}' in the "
+            "table's schema.column-types (values that do not fit become dead letters), or route "
+            "the source table to another target"
         )
