@@ -27,7 +27,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.postpone_move import count_postponed_rows, move_postponed
 from ingestd.paimon.table.rewrite.sort_compact import (
     STRATEGIES,
-    Sorted,
+    SortedPartition,
     SortPlan,
     plan_sort,
     sort_compact,
@@ -267,7 +267,7 @@ def _planned(table: FileStoreTable, plans: Sequence[SortPlan]) -> list[Row]:
     ]
 
 
-def _done(table: FileStoreTable, done: Sequence[Sorted]) -> list[Row]:
+def _done(table: FileStoreTable, done: Sequence[SortedPartition]) -> list[Row]:
     before = _planned(table, [result.plan for result in done])
     return [
         {

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ingestd.compare.canonical import canonical_texts
 from ingestd.compare.column_pairs import ComparedColumn, Key
-from ingestd.ingest.key_changes.table_history import Base, TableHistory
+from ingestd.ingest.key_changes.table_history import BaseSnapshot, TableHistory
 from ingestd.ingest.recovery.logs import LogCluster, Logs, ask_logs
 from ingestd.ingest.recovery.recount import covered_span
 from ingestd.ingest.rows.blobs import OFFSET, POSITION
@@ -106,7 +106,9 @@ class RecordSearch:
         limits = self.settings.limits
         log = KafkaRecordLog(Bounds(limits.max_chunk_records, limits.max_chunk_bytes))
         context = _context(self.settings, table, opened.tables[table])
-        return search(TableHistory(context, table, Base(None, {}), log), ranges, key_columns, keys)
+        return search(
+            TableHistory(context, table, BaseSnapshot(None, {}), log), ranges, key_columns, keys
+        )
 
 
 def search_ranges(table: str, opened: OpenedTables, logs: Logs, limit: int) -> list[OffsetRange]:

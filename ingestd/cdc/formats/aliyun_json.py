@@ -148,7 +148,7 @@ class AliyunDialect:
         if payload.op == "INSERT":
             return NormalizedEvent(normalizer, (normalizer.insert(after, where),))
         if payload.op == "UPDATE_AFTER":
-            before = normalizer.key_of(_row(payload.before))
+            before = normalizer.needed_before(_row(payload.before))
             return NormalizedEvent(normalizer, (normalizer.update(after, before, where),))
         raise record_error(
             "decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}"

@@ -192,7 +192,7 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
         message = f"the message value has {counted(len(rows), 'row')} in data and {len(old)} in old"
         raise record_error("decode", "unpaired-rows", message)
     return tuple(
-        normalizer.update(row, normalizer.key_of(before))
+        normalizer.update(row, normalizer.needed_before(before))
         for row, before in zip(rows, old, strict=True)
     )
 

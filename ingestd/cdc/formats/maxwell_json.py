@@ -132,7 +132,8 @@ class MaxwellDialect:
             return NormalizedEvent(normalizer, (normalizer.delete(data, where),))
         if kind == "update":
             return NormalizedEvent(
-                normalizer, (normalizer.update(data, normalizer.key_of(bytes(head.old)), where),)
+                normalizer,
+                (normalizer.update(data, normalizer.needed_before(bytes(head.old)), where),),
             )
         return NormalizedEvent(normalizer, (normalizer.insert(data, where),))
 

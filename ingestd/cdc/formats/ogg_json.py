@@ -107,7 +107,7 @@ class OggDialect:
             raise record_error("decode", "unknown-op", message)
         required(after, "after")
         return NormalizedEvent(
-            normalizer, (normalizer.update(after, normalizer.key_of(before), where),)
+            normalizer, (normalizer.update(after, normalizer.needed_before(before), where),)
         )
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:

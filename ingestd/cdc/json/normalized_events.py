@@ -56,7 +56,7 @@ class TableNormalizer:
         object.__setattr__(self, "opening", b'{"source":{' + b",".join(named))
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
-    def key_of(self, before: bytes) -> bytes:
+    def needed_before(self, before: bytes) -> bytes:
         """Return the before image of an update if it is needed, or else the JSON text null.
 
         It is needed if it contains a key column, which may have changed, if `images` is set, or if

@@ -37,7 +37,7 @@ def _as_the_table_is(policy: EvolutionPolicy) -> EvolutionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseSnapshot:
     """An earlier snapshot of a table; the records after it are read again.
 
     `snapshot_id` is None for the empty table. `covered` are the offsets that the snapshot covers,
@@ -53,22 +53,22 @@ class Base:
         return self.covered.get(where.source, {}).get(where.topic, {}).get(where.partition, 0)
 
 
-def base_before(context: BatchContext, identifier: str, position: int) -> Base | None:
+def base_before(context: BatchContext, identifier: str, position: int) -> BaseSnapshot | None:
     """Return the newest snapshot of a table whose rows are all from before a source position.
 
     Returns None if the required snapshots have expired. Raises the errors of `state_before`.
     """
     target = context.tables[identifier]
     if target.snapshot_id is None:
-        return Base(None, target.covered)
+        return BaseSnapshot(None, target.covered)
     if target.position_reached < position:
-        return Base(target.snapshot_id, target.covered, target.position_reached)
+        return BaseSnapshot(target.snapshot_id, target.covered, target.position_reached)
     newest = find_snapshot(target.table.io, target.table.paths, target.snapshot_id)
     state = state_before(target.table, newest, context.pipeline, position - 1)
     if state is None:
         return None
     names = {(name.source, name.topic): key for key, name in state.progress.topics.items()}
-    return Base(state.snapshot_id, by_name(state.progress.end, names), state.position)
+    return BaseSnapshot(state.snapshot_id, by_name(state.progress.end, names), state.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ class TableHistory:
     has all records after the snapshot.
     """
 
-    def __init__(self, context: BatchContext, identifier: str, base: Base, log: RecordLog) -> None:
+    def __init__(
+        self, context: BatchContext, identifier: str, base: BaseSnapshot, log: RecordLog
+    ) -> None:
         tables, name = dict(context.tables), identifier.partition(".")[2]
         tables[identifier] = replace(tables[identifier], covered=base.covered)
         policy = _as_the_table_is(context.settings_of(identifier).evolution)

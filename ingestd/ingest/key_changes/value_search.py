@@ -19,7 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import UNKNOWN_POSITION
-from ingestd.ingest.key_changes.table_history import Base, ReadRows, TableHistory, base_before
+from ingestd.ingest.key_changes.table_history import (
+    BaseSnapshot,
+    ReadRows,
+    TableHistory,
+    base_before,
+)
 from ingestd.ingest.rows.arrival import arrival_ranks, concatenated
 from ingestd.ingest.rows.blobs import (
     KIND,
@@ -217,7 +222,7 @@ class _Trace:
     could be in `base`.
     """
 
-    base: Base
+    base: BaseSnapshot
     history: TableHistory
     rows: pa.Table
     origins: Mapping[str, ValueOrigins]
@@ -287,7 +292,7 @@ class _Search:
             first = int(older.min())
         return trace
 
-    def _trace_from(self, base: Base) -> _Trace | None:
+    def _trace_from(self, base: BaseSnapshot) -> _Trace | None:
         """Return the trace of all rows since a state, or None if these are too many.
 
         Waits up to `WAIT_SECONDS` for deletes that are not in the log yet.
@@ -319,7 +324,9 @@ class _Search:
         marks = {UNAVAILABLE_PREFIX + name: omitted(rows, name) for name in self._columns}
         return pa.table({**columns, **marks})
 
-    def _trace(self, base: Base, history: TableHistory, reads: Sequence[ReadRows]) -> _Trace:
+    def _trace(
+        self, base: BaseSnapshot, history: TableHistory, reads: Sequence[ReadRows]
+    ) -> _Trace:
         ranks = arrival_ranks(
             [RowBlob(BlobOrigin(self._identifier, *read.where, 0), read.rows) for read in reads]
         )

@@ -104,17 +104,17 @@ def shape_rows(
     `case_sensitive` is whether the catalog accepts new columns with capital letters. Raises one of
     `IMPOSSIBLE` if rows conflict with the settings.
     """
-    table, settings = target.context, target.settings
-    mode = keyless_mode(settings, batch, table)
+    context, settings = target.context, target.settings
+    mode = keyless_mode(settings, batch, context)
     key = () if mode == "audit" else _key_beyond_message(target, batch)
-    moves = bool(key) and bool((batch.row_kind != RowKind.INSERT).any())
+    may_move = bool(key) and bool((batch.row_kind != RowKind.INSERT).any())
     batch, skipped = _wanted_rows(target, chunk, batch, mode, key)
-    result = ShapedRows(target.table, target.source_table, skipped, needs_before_images=moves)
+    result = ShapedRows(target.table, target.source_table, skipped, needs_before_images=may_move)
     if not len(batch.offset):
         return result
     reshaped = _reshaped(target, chunk, batch, source, key)
     skipped["filtered"], shaped = reshaped.filtered, reshaped.batch
-    shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
+    shaped, invalid = without_invalid(shaped, settings, context, case_sensitive=case_sensitive)
     result = replace(result, unknown_keys=reshaped.unknown_keys)
     rejected: Sequence[RejectedRecord] = ()
     if invalid and (rejected := rejected_whole(chunk, shaped.offset, invalid)):
@@ -156,18 +156,18 @@ def _wanted_rows(
     not need are dropped without a count, unless they may show a change of the columns `key`. In
     mode "latest-only", deletes and before images are dropped, and the other rows become inserts.
     """
-    table, skipped = target.context, dict[str, int]()
-    if table is not None:
+    context, skipped = target.context, dict[str, int]()
+    if context is not None:
         if mode != "audit" and not key and (batch.row_kind == RowKind.UPDATE_BEFORE).any():
-            batch = without_before_images(ShapedBatch(batch), table.table, ()).batch
-        batch, skipped = only_new(target.source_table.source, chunk, table, batch)
-        if COLUMN_HISTORY_OPTION in table.table.schema.options:
-            column_history = read_column_history(table.table.schema.options, target.table)
+            batch = without_before_images(ShapedBatch(batch), context.table, ()).batch
+        batch, skipped = only_new(target.source_table.source, chunk, context, batch)
+        if COLUMN_HISTORY_OPTION in context.table.schema.options:
+            column_history = read_column_history(context.table.schema.options, target.table)
             batch = apply_renames(batch, column_history, chunk)
     if mode == "latest-only":
-        gone = retractions(batch.row_kind)
-        skipped["ignored"] = int(np.count_nonzero(gone))
-        batch = _as_inserts(batch.filter(~gone))
+        retracts = retractions(batch.row_kind)
+        skipped["ignored"] = int(np.count_nonzero(retracts))
+        batch = _as_inserts(batch.filter(~retracts))
     return batch, skipped
 
 
@@ -179,13 +179,13 @@ def _reshaped(
     key: Sequence[str],
 ) -> ShapedBatch:
     """Return the batch with the rows and columns that its target requires."""
-    shape, table = target.shape, target.context
+    shape, context = target.shape, target.context
     shaped = (
-        ShapedBatch(batch) if shape is None else apply_shape(shape, batch, chunk, source, table)
+        ShapedBatch(batch) if shape is None else apply_shape(shape, batch, chunk, source, context)
     )
-    if table is None or not key:
+    if context is None or not key:
         return shaped
-    return without_before_images(shaped, table.table, key)
+    return without_before_images(shaped, context.table, key)
 
 
 def _discovery(
@@ -208,21 +208,21 @@ def _discovery(
 
 
 def only_new(
-    source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
+    source: str, chunk: RecordChunk, context: TableContext, batch: ChangeBatch
 ) -> tuple[ChangeBatch, dict[str, int]]:
     """Drop rows that the table already covers, or that are older than its last truncate.
 
     Rows without a position count as newer. Returns the remaining rows, and the counts of dropped
     rows by reason.
     """
-    covered = target.covered_until(source, chunk.topic, chunk.partition)
+    covered = context.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
     skipped = {"covered": int(np.count_nonzero(~new))}
     if skipped["covered"]:
         batch = batch.filter(new)
-    if target.truncate_before is not None:
+    if context.truncate_before is not None:
         positions = effective_positions(batch.position)
-        newer = (positions > target.truncate_before) | (positions < 0)
+        newer = (positions > context.truncate_before) | (positions < 0)
         skipped["truncated"] = int(np.count_nonzero(~newer))
         batch = batch.filter(newer)
     return batch, skipped
@@ -231,7 +231,7 @@ def only_new(
 def without_invalid(
     batch: ChangeBatch,
     settings: TableSettings,
-    target: TableContext | None,
+    context: TableContext | None,
     *,
     case_sensitive: bool = True,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
@@ -241,12 +241,12 @@ def without_invalid(
     and all its rows fail. Otherwise no row fails if the policy ignores columns that are not
     allowed.
     """
-    options = settings.options if target is None else target.table.schema.options
+    options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
     invalid = {
         **nested_name_problems(batch.types, options),
         **column_name_problems(dict.fromkeys(names), options),
-        **({} if case_sensitive else _capitals(names, target)),
+        **({} if case_sensitive else _capitals(names, context)),
     }
     if not invalid:
         return batch, ()
@@ -261,9 +261,9 @@ def without_invalid(
     return (batch if lost else _without_columns(batch, invalid)), failures
 
 
-def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
+def _capitals(names: Iterable[str], context: TableContext | None) -> dict[str, str]:
     """Return the new columns with capital letters, which some catalogs reject, and the problem."""
-    known = () if target is None else target.table.schema.field_names
+    known = () if context is None else context.table.schema.field_names
     problem = "has capitals, and warehouse.catalog.case-sensitive is false"
     return {name: problem for name in names if name != name.lower() and name not in known}
 
@@ -300,14 +300,14 @@ def _message(name: str, problem: str) -> str:
 
 
 def keyless_mode(
-    settings: TableSettings, batch: ChangeBatch, target: TableContext | None
+    settings: TableSettings, batch: ChangeBatch, context: TableContext | None
 ) -> KeylessTableMode | None:
     """Return how updates and deletes are handled, or None if the table has or will have a key.
 
     Returns None also if no mode is configured, which has the same effect as "reject".
     """
-    if target is not None:
-        keys: Sequence[str] = target.table.schema.primary_keys
+    if context is not None:
+        keys: Sequence[str] = context.table.schema.primary_keys
     else:
         keys = batch.primary_keys if settings.primary_keys is None else settings.primary_keys
     return None if keys else settings.keyless_table_mode
@@ -374,11 +374,11 @@ def conform(
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
     rules = merge_rules(schema)
     used = {*schema.primary_keys, *rules.sequence_fields}
-    for target in schema.fields:
-        is_key = target.name in schema.primary_keys
-        unused = np.zeros_like(retracts) if target.name in used else retracts
-        column = _Column(batch, target, is_key, unused)
-        columns[target.name] = column.values(verdict.refused.get(target.name))
+    for table_column in schema.fields:
+        is_key = table_column.name in schema.primary_keys
+        unused = np.zeros_like(retracts) if table_column.name in used else retracts
+        column = _Column(batch, table_column, is_key, unused)
+        columns[table_column.name] = column.values(verdict.refused.get(table_column.name))
         failures.extend(column.failures)
     kinds = _row_kinds(batch, columns, rules)
     columns.update(_row_columns(batch, schema, kinds))

@@ -114,11 +114,11 @@ class _TableWriter:
     def write(self, blobs: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
         """Write all rows; return commit messages of written buckets and of changed hash indexes."""
         messages: list[CommitMessage] = []
-        waits = self._mode is BucketMode.POSTPONE
+        is_postponed = self._mode is BucketMode.POSTPONE
         # Merging sorts by key and sequence number anyway, so rows need not be sorted here.
-        by_number = bool(self._table.schema.primary_keys) and not waits
+        by_number = bool(self._table.schema.primary_keys) and not is_postponed
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
-        whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
+        whole |= is_postponed or self._mode is BucketMode.KEY_DYNAMIC
         for run in runs(blobs, write_buffer_size, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
@@ -152,8 +152,8 @@ class _TableWriter:
         if schema.primary_keys:
             numbers = rows.column(RANK).to_numpy() + self._target.sequence_base
             rows = rows.append_column(SEQUENCE_NUMBER, pa.array(numbers))
-        done_with = {OFFSET, POSITION, RANK}
-        return rows.select([name for name in rows.column_names if name not in done_with])
+        helper_columns = {OFFSET, POSITION, RANK}
+        return rows.select([name for name in rows.column_names if name not in helper_columns])
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
         """Return the partitions, as serialized rows, in which the table has rows of these keys."""

@@ -62,7 +62,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     client = RestClient(base_uri(options["uri"]), bearer_token(options), _headers(options))
     name = options.get("warehouse", warehouse)
     response = client.get("/v1/config", {"warehouse": name})
-    if response.missing is not None:
+    if response.missing_resource is not None:
         raise ConfigError(f"catalog {client.uri} has no warehouse '{name}': {response.message}")
     merged = {
         **response.members("defaults"),
@@ -104,7 +104,7 @@ class RestCatalog:
         check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}
         response = self.client.post(self._at("databases"), document)
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise ConfigError(f"database '{name}' cannot be created: {response.message}")
 
     def database_properties(self, name: str) -> Mapping[str, str]:
@@ -113,7 +113,7 @@ class RestCatalog:
         Raises TableNotFoundError if the database does not exist.
         """
         response = self.client.get(self._database(name))
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise self._no_database(name)
         return {str(k): str(v) for k, v in response.members("options").items()}
 
@@ -125,7 +125,7 @@ class RestCatalog:
         Raises TableNotFoundError if the database does not exist.
         """
         document = {"removals": list(removals), "updates": dict(updates)}
-        if self.client.post(self._database(name), document).missing is not None:
+        if self.client.post(self._database(name), document).missing_resource is not None:
             raise self._no_database(name)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
@@ -136,7 +136,7 @@ class RestCatalog:
         """
         tables = self.list_tables(name)
         check_empty(name, tables, cascade=cascade)
-        if self.client.delete(self._database(name)).missing is not None:
+        if self.client.delete(self._database(name)).missing_resource is not None:
             raise self._no_database(name)
 
     def list_tables(self, database: str) -> list[str]:
@@ -152,7 +152,7 @@ class RestCatalog:
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Return whether the table exists."""
-        return self.client.get(self._table(identifier)).missing is None
+        return self.client.get(self._table(identifier)).missing_resource is None
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
@@ -162,7 +162,7 @@ class RestCatalog:
         the response is invalid.
         """
         response = self.client.get(self._table(identifier))
-        if response.missing is not None:
+        if response.missing_resource is not None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
@@ -182,10 +182,10 @@ class RestCatalog:
         path = f"{self._database(identifier.database)}/tables"
         document = {"identifier": _name(identifier), "schema": schema_document(schema)}
         response = self.client.post(path, document)
-        if response.missing is not None:
+        if response.missing_resource is not None:
             self.create_database(identifier.database)
             response = self.client.post(path, document)
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise TableNotFoundError(f"table '{identifier}': {response.message}")
         if response.exists and not ignore_if_exists:
             raise TableExistsError(f"table '{identifier}' exists already in {self.warehouse}")
@@ -205,14 +205,14 @@ class RestCatalog:
         apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
         document = {"changes": [change_document(change) for change in changes]}
         response = self.client.post(self._table(identifier), document)
-        if response.missing is not None or response.exists:
+        if response.missing_resource is not None or response.exists:
             raise SchemaConflictError(f"table '{identifier}': {response.message}")
         return self.get_table(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table through the server. Raises TableNotFoundError if it does not exist."""
         response = self.client.delete(self._table(identifier))
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
@@ -228,7 +228,7 @@ class RestCatalog:
             if self.table_exists(source) or not self.table_exists(target):
                 raise
             return
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise TableNotFoundError(f"table '{source}' cannot be renamed: {response.message}")
         if response.exists:
             raise TableExistsError(f"table '{target}' exists already in {self.warehouse}")
@@ -245,7 +245,7 @@ class RestCatalog:
         """
         path = f"{self._line(identifier, branch)}/commit"
         response = self.client.post(path, commit_document(table_id, snapshot, changes))
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise TableNotFoundError(f"table '{identifier}' was dropped: {response.message}")
         return bool(response.document.get("success", False))
 
@@ -259,7 +259,7 @@ class RestCatalog:
         """
         document = rollback_document(snapshot_id, tag)
         response = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
-        if response.missing is not None:
+        if response.missing_resource is not None:
             raise ConfigError(
                 f"table '{identifier}' cannot go back to snapshot {snapshot_id}: catalog "
                 f"{self.client.uri} doesn't have it ({response.message})"

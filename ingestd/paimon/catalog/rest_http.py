@@ -42,7 +42,7 @@ class RestResponse:
     document: Mapping[str, Any]
 
     @property
-    def missing(self) -> str | None:
+    def missing_resource(self) -> str | None:
         """The kind of the missing resource, such as `TABLE`; "" if unknown.
 
         Returns None if the status is not 404.
@@ -114,7 +114,7 @@ class RestClient:
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             response = self.get(path, query)
-            if response.missing is not None:
+            if response.missing_resource is not None:
                 raise NotFoundError(f"{self.uri}{path}: {response.message or 'not found'}")
             names = response.document.get(member) or []
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -23,7 +23,7 @@ from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 from ingestd.paimon.table.buckets.bucket_assigner import OwnedBuckets
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex
-from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, prints_of
+from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, key_prints
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 NOWHERE = -1
@@ -157,7 +157,7 @@ class CrossPartitionAssigner:
         files of the table, and UnsupportedError if no bucket is left for new keys.
         """
         options = self._table.options
-        order, key, keys = _by_key(prints_of(self._table, rows), rows)
+        order, key, keys = _by_key(key_prints(self._table, rows), rows)
         index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         before = index.lookup(keys)
         known = [*partitions]
@@ -180,7 +180,7 @@ class CrossPartitionAssigner:
 
         Raises FormatError for damaged files of the table.
         """
-        keys = prints_of(self._table, rows)
+        keys = key_prints(self._table, rows)
         index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         bucket_ids = np.unique(index.lookup(keys)).tolist()
         return frozenset(

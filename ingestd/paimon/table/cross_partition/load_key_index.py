@@ -67,7 +67,7 @@ def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.
     return hash_columns([rows.column(f.name) for f in fields], [f.type for f in fields])
 
 
-def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyFingerprints:
+def key_prints(table: FileStoreTable, rows: pa.Table) -> KeyFingerprints:
     """Return the fingerprint of each row's whole primary key."""
     fields = _key_fields(table)
     return key_fingerprints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
@@ -94,7 +94,7 @@ def load_index(
         number = gathered.dictionary.encode(bucket.partition, bucket.bucket)
         for rows in reader.read(bucket):
             own = share.mine(primary_key_hashes(table, rows))
-            gathered.add(prints_of(table, rows).take(own), number)
+            gathered.add(key_prints(table, rows).take(own), number)
     return gathered.index(), gathered.is_whole
 
 
@@ -115,7 +115,7 @@ def advanced_index(
     for bucket, rows in _rows_of(table, added):
         number = index.dictionary.encode(bucket.partition, bucket.bucket)
         own = share.mine(primary_key_hashes(table, rows))
-        keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
+        keys, kinds = key_prints(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
         retracted = retractions(kinds)
         for prints, marks in ((retracted_keys, retracted), (kept_keys, ~retracted)):
             prints.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))

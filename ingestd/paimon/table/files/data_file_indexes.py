@@ -25,7 +25,7 @@ from ingestd.paimon.spec.file_index_options import column_indexes, manifest_thre
 from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predicate, Value
 from ingestd.paimon.spec.predicate_stats import CONTRARY, may_match
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.files.data_files import beside
+from ingestd.paimon.table.files.data_files import path_beside
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -55,7 +55,7 @@ def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
     """Return the path of the index file `name`, which is next to a data file."""
-    return beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
+    return path_beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
 
 
 def indexes_may_match(

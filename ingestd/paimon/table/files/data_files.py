@@ -130,7 +130,7 @@ def new_data_file(
     return NewFile(inside) if outside is None else NewFile(outside, outside)
 
 
-def beside(
+def path_beside(
     table: FileStoreTable,
     partition_values: Sequence[object],
     bucket: int,
@@ -552,4 +552,4 @@ def delete_uncommitted_files(
     """Delete uncommitted files of a bucket, with their indexes; never raises."""
     for file in files:
         for name in (file.file_name, *file.extra_files):
-            table.io.delete_quietly(beside(table, partition_values, bucket, file, name))
+            table.io.delete_quietly(path_beside(table, partition_values, bucket, file, name))

@@ -66,7 +66,7 @@ class SortPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortedPartition:
     """A rewritten partition: its plan, its new files, and their snapshot."""
 
     plan: SortPlan
@@ -126,7 +126,7 @@ def sort_compact(
     *,
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
-) -> Iterator[Sorted]:
+) -> Iterator[SortedPartition]:
     """Rewrite partitions in sorted order; yield each after it was committed in a COMPACT snapshot.
 
     `clock_ms` returns the current time in milliseconds of the epoch. `partition_filter` selects
@@ -144,7 +144,7 @@ def sort_compact(
 
 def _sorted(
     plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
-) -> Sorted:
+) -> SortedPartition:
     table = plan.bucket.table
     bucket = replace(plan.bucket, table=rewritten_table(table))
     plan = replace(plan, bucket=bucket)
@@ -167,7 +167,7 @@ def _sorted(
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     result = commit_rewrite(table, committable, writer.abort, state=state, now_ms=now_ms)
-    return Sorted(plan, files, result.snapshot)
+    return SortedPartition(plan, files, result.snapshot)
 
 
 def _in_order(plan: SortPlan, fields: Sequence[DataField], strategy: str) -> Iterator[pa.Table]:

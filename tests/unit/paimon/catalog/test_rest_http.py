@@ -85,9 +85,9 @@ def test_a_change_that_never_left_is_sent_again() -> None:
 
 def test_what_is_gone_at_the_second_try_was_removed_by_the_first() -> None:
     with ScriptedServer([None, Reply(404, {"resourceType": "TABLE"})]) as server:
-        assert client(server)[0].delete("/v1/x").missing is None
+        assert client(server)[0].delete("/v1/x").missing_resource is None
     with ScriptedServer([Reply(404, {"resourceType": "TABLE"})]) as server:
-        assert client(server)[0].delete("/v1/x").missing == "TABLE"
+        assert client(server)[0].delete("/v1/x").missing_resource == "TABLE"
 
 
 def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex
 from ingestd.paimon.table.cross_partition.load_key_index import (
     KeyShare,
     advanced_index,
+    key_prints,
     load_index,
     primary_key_hashes,
-    prints_of,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -44,12 +44,12 @@ def _load(
 ) -> tuple[KeyIndex, bool]:
     snapshot = load_state(table).snapshot
     assert snapshot is not None
-    return load_index(table, snapshot, share, limit, prints_of(table, _keys([needed])))
+    return load_index(table, snapshot, share, limit, key_prints(table, _keys([needed])))
 
 
 def _buckets(table: FileStoreTable, index: KeyIndex) -> dict[int, tuple[str | None, int]]:
     buckets = [index.dictionary.decode(n) for n in range(len(index.dictionary))]
-    numbers = index.lookup(prints_of(table, _keys(KEYS))).tolist()
+    numbers = index.lookup(key_prints(table, _keys(KEYS))).tolist()
     partition = {p: _partition_value(table, p) for p, _ in buckets}
     return {
         key: (partition[buckets[n][0]], buckets[n][1])

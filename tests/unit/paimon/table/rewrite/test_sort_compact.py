@@ -13,7 +13,12 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite import sort_compact as subject
-from ingestd.paimon.table.rewrite.sort_compact import Sorted, plan_sort, sort_compact, sort_fields
+from ingestd.paimon.table.rewrite.sort_compact import (
+    SortedPartition,
+    plan_sort,
+    sort_compact,
+    sort_fields,
+)
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
@@ -29,7 +34,7 @@ def filled(**options: str) -> FileStoreTable:
     return table
 
 
-def run(table: FileStoreTable, *columns: str, strategy: str = "order") -> list[Sorted]:
+def run(table: FileStoreTable, *columns: str, strategy: str = "order") -> list[SortedPartition]:
     return list(sort_compact(table, columns, strategy, clock_ms=lambda: NOW_MS))
 
 
@@ -110,7 +115,7 @@ def test_nothing_is_left_of_a_partition_that_cannot_be_written() -> None:
     assert set(table.io.files) == there  # type: ignore[attr-defined]
 
 
-def run_only(table: FileStoreTable, partition: int) -> list[Sorted]:
+def run_only(table: FileStoreTable, partition: int) -> list[SortedPartition]:
     wanted = [p.bucket.partition for p in plan_sort(table, lambda values: values[0] == partition)]
     found = sort_compact(table, ["a"], clock_ms=lambda: NOW_MS, partition_filter=frozenset(wanted))
     return list(found)
