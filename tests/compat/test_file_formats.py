@@ -465,3 +465,49 @@ def test_files_of_texts_that_java_wrote_are_read(
     later = alter(table, SetOption("file.format", "parquet"), SetOption("file.compression", "zstd"))
     compact_table(later, full=True, now_ms=NOW_MS)
     assert _agree(oracle, later) == lines
+
+
+SHREDDED = {
+    "type": "ROW",
+    "fields": [
+        {"id": 0, "name": "v", "type": {"type": "ROW", "fields": [
+            {"id": 1, "name": "a", "type": "BIGINT"}, {"id": 2, "name": "s", "type": "STRING"},
+            {"id": 3, "name": "n", "type": "DECIMAL(9, 2)"},
+            {"id": 4, "name": "l", "type": {"type": "ARRAY", "element": "BIGINT"}},
+            {"id": 5, "name": "r", "type": {"type": "ROW", "fields": [
+                {"id": 6, "name": "x", "type": "DOUBLE"}, {"id": 7, "name": "b", "type": "BOOLEAN"},
+            ]}},
+        ]}},
+    ],
+}  # fmt: skip
+SHREDDED_VALUES = [
+    '{"a":1,"s":"x","n":1.25,"l":[1,2,70000],"r":{"x":1.5e300,"b":true}}',
+    '{"a":"no number","s":7,"l":[1,"two",null],"r":{"b":false,"more":[1]},"é":{"k":null}}',
+    '{"s":"' + "y" * 90 + '","zz":1,"aa":2,"l":[],"r":{}}', "{}", "[1,2]", '"text"', "12", "null",
+    '{"l":{"no":"list"},"r":[],"a":-5000000000,"n":99.9}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("parquet.variant.shreddingSchema", json.dumps(SHREDDED)),
+        ("variant.inferShreddingSchema", "true"),
+    ],
+)
+def test_shredded_variants_that_java_wrote_are_read(
+    tmp_path: Path, oracle: Oracle, option: str, value: str
+) -> None:
+    # Java infers no columns from values that are mostly of other types.
+    values = SHREDDED_VALUES[:1] * 20 if value == "true" else SHREDDED_VALUES
+    rows = [{"k": k, "v": {"variant": text}} for k, text in enumerate(values)]
+    spec = {
+        "fields": [{"name": "k", "type": "INT"}, {"name": "v", "type": "VARIANT"}],
+        "options": {"bucket": "-1", option: value},
+        "steps": [{"commit": {"rows": [*rows, {"k": 99, "v": None}]}}],
+    }
+    oracle.write_spec(spec, tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    (path,) = Path(table.path).rglob("data-*.parquet")
+    assert b"typed_value" in path.read_bytes()
+    assert len(_agree(oracle, table)) == len(rows) + 1

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.from_text import cast_from_text, cast_text_to_nested
 from ingestd.paimon.casts.numbers import cast_number
+from ingestd.paimon.casts.shredded_variant import whole_variants
 from ingestd.paimon.casts.to_text import TEXT, cast_to_bytes, cast_to_text
 from ingestd.paimon.spec.arrow import Array, arrow_schema, timestamp_unit, to_arrow_type
 from ingestd.paimon.spec.data_types import (
@@ -89,7 +90,7 @@ def _cast_column(
     column: Chunked, source: DataField, field: DataField, arrow_type: pa.DataType
 ) -> Chunked:
     try:
-        _refuse_shredded(column.type, source.type)
+        column = _with_whole_variants(column, source.type)
         physical = to_arrow_type(source.type)
         if column.type != physical:
             column = _as_declared(column, physical)
@@ -106,11 +107,19 @@ def _cast_column(
         ) from error
 
 
-def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
-    """Raise UnsupportedError for a shredded VARIANT, parts of which are in separate columns."""
+def _with_whole_variants(column: Chunked, declared: DataType) -> Chunked:
+    """Return a column in which VARIANT values are not shredded into columns.
+
+    Raises UnsupportedError if they are within values of another type.
+    """
     inside = any(t.root == "VARIANT" for t in walk_types(declared))
-    if inside and "typed_value" in str(stored):
+    if not inside or "typed_value" not in str(column.type):
+        return column
+    if declared.root != "VARIANT":
         raise UnsupportedError(f"{declared} that is shredded into columns is not supported")
+    chunks: Any = [whole_variants(chunk) for chunk in column.chunks]
+    whole: Chunked = pa.chunked_array(chunks) if chunks else column
+    return whole
 
 
 def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:

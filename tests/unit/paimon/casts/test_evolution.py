@@ -152,9 +152,18 @@ def test_slices_of_lists_keep_their_rows() -> None:
     assert evolve(rows, [old], [new]).column("c").to_pylist() == [[2, 3], None]
 
 
-def test_a_shredded_variant_is_refused() -> None:
+def test_a_shredded_variant_is_put_together() -> None:
     kinds = [(name, pa.binary()) for name in ("value", "metadata", "typed_value")]
     cells = pa.array([{"value": None, "metadata": b"", "typed_value": b"1"}], pa.struct(kinds))
     field = _field(0, "c", "VARIANT")
-    with pytest.raises(UnsupportedError, match=r"column c: VARIANT.*shredded"):
-        evolve(pa.table({"c": cells}), [field], [field])
+    whole = evolve(pa.table({"c": cells}), [field], [field]).column("c").to_pylist()
+    assert whole == [{"value": b"\x3c\1\0\0\x001", "metadata": b""}]
+
+
+def test_a_shredded_variant_within_a_row_is_refused() -> None:
+    inner = pa.struct([(name, pa.binary()) for name in ("value", "metadata", "typed_value")])
+    rows = pa.table({"c": pa.array([None], pa.struct([("x", inner)]))})
+    kind = parse_type({"type": "ROW", "fields": [{"id": 1, "name": "x", "type": "VARIANT"}]})
+    field = DataField(0, "c", kind)
+    with pytest.raises(UnsupportedError, match=r"column c: ROW.*shredded"):
+        evolve(rows, [field], [field])
