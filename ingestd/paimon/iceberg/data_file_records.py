@@ -63,29 +63,20 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
     """
     file, path = entry.file, live_path(table, entry.partition, entry.bucket, entry.file)
     schema = table.schemas(file.schema_id)
-    if not file.file_name.endswith(f".{_FORMAT}"):
-        raise UnsupportedError(
-            f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
-            "metadata follows once a full compaction has rewritten it"
-        )
-    if file.external_path is not None and exposes_vectors(table.schema.options):
-        raise UnsupportedError(
-            f"{path} is outside of the table, where deletion vectors do not find it; Iceberg "
-            "metadata follows once a full compaction has rewritten it"
-        )
+    _refuse_file(table, file, path)
     refuse_unreadable(schema, table.schema)
     names = file.stats_columns(schema.field_names)
     fields = {field.name: field for field in stored_fields(table, file)}
-    types = [fields[name].type for name in names]
+    types, own = [fields[name].type for name in names], schema.field_names
     low = deserialize_row(types, file.value_stats.min_values)
     high = deserialize_row(types, file.value_stats.max_values)
     known = tuple(
         name
         for name, least, most in zip(names, low, high, strict=True)
-        if least is not None and most is not None and name in schema.field_names
+        if least is not None and most is not None and name in own
     )
     counts = zip(names, file.value_stats.null_counts, strict=True)
-    nulls = [(name, count) for name, count in counts if name in schema.field_names]
+    nulls = [(name, count) for name, count in counts if name in own]
     return {
         "content": DATA,
         "file_path": path,
@@ -97,6 +88,20 @@ def data_file(table: FileStoreTable, entry: ManifestEntry) -> Json:
         "lower_bounds": _pairs(column_bounds(fields, names, low, known)),
         "upper_bounds": _pairs(column_bounds(fields, names, high, known)),
     }
+
+
+def _refuse_file(table: FileStoreTable, file: DataFileMeta, path: str) -> None:
+    """Raise UnsupportedError if Iceberg readers cannot read the data file at `path`."""
+    if not file.file_name.endswith(f".{_FORMAT}"):
+        raise UnsupportedError(
+            f"{path} is not a Parquet file: Iceberg readers would not find its columns; Iceberg "
+            "metadata follows once a full compaction has rewritten it"
+        )
+    if file.external_path is not None and exposes_vectors(table.schema.options):
+        raise UnsupportedError(
+            f"{path} is outside of the table, where deletion vectors do not find it; Iceberg "
+            "metadata follows once a full compaction has rewritten it"
+        )
 
 
 def _pairs(values: dict[int, Json]) -> list[Json]:
