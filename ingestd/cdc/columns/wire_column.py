@@ -19,7 +19,7 @@ from ingestd.cdc.columns.temporal_columns import (
     read_texts,
     time_of_day,
 )
-from ingestd.paimon.spec.arrow import Array, new_infinities, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, has_hexadecimals, new_infinities, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -133,8 +133,15 @@ def recast(array: Array, column: WireColumn) -> Array:
         return _temporal(array, column, declared)
     if declared.root == "DECIMAL" and column.data_type.root in INTEGER_ROOTS:
         return pa.array(array.to_pylist(), target)
-    values = array.cast(target)
-    if pa.types.is_floating(target) and new_infinities(array, values):
+    return _plain(array, declared)
+
+
+def _plain(array: Array, declared: DataType) -> Array:
+    from_text = pa.types.is_string(array.type)
+    if from_text and declared.root in INTEGER_ROOTS and has_hexadecimals(array):
+        raise ValueError("not an integer")
+    values = array.cast(to_arrow_type(declared))
+    if pa.types.is_floating(values.type) and new_infinities(array, values):
         raise OverflowError(f"out of range of {declared}")
     return values
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
-from ingestd.paimon.spec.arrow import new_infinities, to_arrow_type
+from ingestd.paimon.spec.arrow import has_hexadecimals, new_infinities, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -88,15 +88,10 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
         raise pa.ArrowInvalid(f"longer than {target.length} bytes")
     if target.root in ("FLOAT", "DOUBLE"):
         return _floats(chunk, arrow_type)
-    if target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS:
-        _refuse_hexadecimal(chunk)
-    return pc.cast(chunk, arrow_type)
-
-
-def _refuse_hexadecimal(texts: Values) -> None:
-    """Raise ArrowInvalid for texts like 0x10, which Arrow would cast to an integer."""
-    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+    to_integers = target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS
+    if to_integers and has_hexadecimals(chunk):
         raise pa.ArrowInvalid("not an integer")
+    return pc.cast(chunk, arrow_type)
 
 
 def _floats(chunk: Values, arrow_type: pa.DataType) -> Values:

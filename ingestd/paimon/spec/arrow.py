@@ -241,6 +241,12 @@ def new_infinities(values: Array, floats: Array) -> bool:
     return bool(arrow.any(infinite).as_py())
 
 
+def has_hexadecimals(texts: Array) -> bool:
+    """Return whether any string may be an integer such as 0x10, which Arrow casts to 16."""
+    arrow: Any = pc
+    return bool(arrow.any(arrow.match_substring(texts, "x", ignore_case=True)).as_py())
+
+
 def column_of(values: Sequence[object], t: DataType) -> Array:
     """Return an Arrow column from values as returned by `column_values`."""
     return array_of(values, to_arrow_type(t))

@@ -1,10 +1,21 @@
-"""Geometries of MySQL as GeoJSON."""
+"""Values as the source database prints them; geometries of MySQL as GeoJSON."""
 
+import math
 import struct
 
+import pyarrow as pa
 import pytest
 
-from ingestd.cdc.columns.source_text import geometry_json
+from ingestd.cdc.columns.source_text import geometry_json, read_source_texts
+from ingestd.paimon.spec.data_types import DataType
+
+
+@pytest.mark.parametrize(("root", "text"), [("FLOAT", "1e39"), ("DOUBLE", "-1e400")])
+def test_a_number_out_of_range_does_not_become_infinite(root: str, text: str) -> None:
+    with pytest.raises(OverflowError, match=f"out of range of {root}"):
+        read_source_texts(pa.array(["1.5", text]), DataType(root))
+    named = read_source_texts(pa.array(["1.5", "-Infinity", None]), DataType(root))
+    assert named.to_pylist() == [1.5, -math.inf, None]
 
 
 def text(*parts: bytes, srid: int = 0) -> str:
