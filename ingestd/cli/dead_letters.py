@@ -64,7 +64,7 @@ OlderThan: TypeAlias = Annotated[
     typer.Option("--older-than", help="Only records older than this, as 30d or 12h."),
 ]
 
-FILTER_COLUMNS = (*COORDINATES, "timestamp", "stage", "reason", "table")
+FILTER_COLUMNS = (*COORDINATES, "stage", "reason", "table")
 _MILLIS = 1000
 _NEWEST_FIRST: list[tuple[str, Literal["ascending", "descending"]]] = [
     ("timestamp", "descending"),

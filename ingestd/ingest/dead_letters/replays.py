@@ -7,6 +7,7 @@ sent again, so a replay is at least once.
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -30,8 +32,11 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 SUFFIX = "_replays"
-COORDINATES = ("source", "topic", "partition", "offset")
-"""The columns that identify the original record of a dead letter."""
+COORDINATES = ("source", "topic", "partition", "offset", "timestamp")
+"""The columns that identify the original record of a dead letter.
+
+A topic that is created again has records with the same offsets, at other times.
+"""
 _STRING = DataType("STRING")
 _COLUMNS: tuple[tuple[str, DataType], ...] = (
     *((name, kind) for name, kind in COLUMNS if name in COORDINATES),
@@ -42,12 +47,16 @@ _COMMENT = "Dead letters that were replayed to a topic, and when"
 
 
 class ReplayPosition(NamedTuple):
-    """The position of the original record of a dead letter."""
+    """The position of the original record of a dead letter.
+
+    `timestamp` is None if the record has none, and in marks of older versions.
+    """
 
     source: str
     topic: str
     partition: int
     offset: int
+    timestamp: datetime | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ReplayPosition":
@@ -74,9 +83,10 @@ class Replays:
         """
         if not self.positions:
             return np.zeros(rows.num_rows, np.bool_)
-        return np.fromiter(
-            (position in self.positions for position in _positions(rows)), np.bool_, rows.num_rows
-        )
+        return np.fromiter(map(self._is_marked, _positions(rows)), np.bool_, rows.num_rows)
+
+    def _is_marked(self, position: ReplayPosition) -> bool:
+        return not self.positions.isdisjoint({position, position._replace(timestamp=None)})
 
     def mark(self, positions: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
         """Mark dead letters as replayed to a topic; return their number.
@@ -93,9 +103,8 @@ class Replays:
             name: pa.array([cell[at] for cell in cells], to_arrow_type(kind))
             for at, (name, kind) in enumerate(_COLUMNS)
         }
-        message = write_bucket(
-            table, EMPTY_ROW, (), 0, pa.table(arrays), new_name=data_file_names(table)
-        )
+        rows = pa.table(arrays).select(table.schema.field_names)
+        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
         commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
         return len(cells)
@@ -103,7 +112,10 @@ class Replays:
     def _table(self, now_ms: int) -> FileStoreTable:
         schema = new_schema(_COLUMNS, (), (), {"bucket": "-1"}, now_ms, _COMMENT)
         self.catalog.create_table(self.identifier, schema, ignore_if_exists=True)
-        return self.catalog.get_table(self.identifier)
+        table = self.catalog.get_table(self.identifier)
+        known = table.schema.field_names
+        lacking = [AddColumn((name,), kind) for name, kind in _COLUMNS if name not in known]
+        return self.catalog.alter_table(self.identifier, lacking, now_ms) if lacking else table
 
 
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
@@ -117,7 +129,9 @@ def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
         table = catalog.get_table(identifier)
         snapshot = latest_snapshot(table.io, table.paths)
         if snapshot is not None:
-            for row in TableReader(table, COORDINATES).rows(snapshot):
+            known = table.schema.field_names
+            columns = [name for name in COORDINATES if name in known]
+            for row in TableReader(table, columns).rows(snapshot):
                 positions.update(_positions(row))
     return Replays(catalog, identifier, frozenset(positions))
 
@@ -136,5 +150,5 @@ def check_dead_letters(table: FileStoreTable) -> None:
 
 
 def _positions(rows: pa.Table) -> Iterator[ReplayPosition]:
-    columns = [rows.column(name).to_pylist() for name in COORDINATES]
-    return map(ReplayPosition._make, zip(*columns, strict=True))
+    columns = [rows.column(name).to_pylist() for name in COORDINATES if name in rows.column_names]
+    return (ReplayPosition(*values) for values in zip(*columns, strict=True))

@@ -22,7 +22,9 @@ from ingestd.kafka.producer import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
+from ingestd.paimon.spec.schema_change import DropColumn
 from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
@@ -30,6 +32,7 @@ from tests.support.command_line import run_command
 
 Capture = pytest.CaptureFixture[str]
 DAY = 86_400_000
+DEAD_LETTERS = Identifier("db", "ingestd_dead_letters")
 Sent = list[tuple[str, str, Outgoing]]
 
 
@@ -64,16 +67,20 @@ def lake(tmp_path: Path) -> Path:
     """A warehouse with five letters in two commits."""
     catalog = load_catalog("filesystem", str(tmp_path), {})
     catalog.create_database("db")
-    identifier = Identifier("db", "ingestd_dead_letters")
-    catalog.create_table(identifier, dead_letter_schema(0))
-    table = catalog.get_table(identifier)
+    catalog.create_table(DEAD_LETTERS, dead_letter_schema(0))
+    table = catalog.get_table(DEAD_LETTERS)
     for number, part in enumerate((LETTERS[:3], LETTERS[3:])):
-        rows = dead_letter_rows("job", "src", part, with_headers(part))
-        rows = rows.select([name for name, _ in COLUMNS])
-        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
-        committable = ManifestCommittable(number, (message,))
-        commit(table, "writer", committable, state=load_state(table), now_ms=0)
+        add(table, number, part)
     return tmp_path
+
+
+def add(table: FileStoreTable, number: int, dead_letters: list[DeadLetter]) -> None:
+    """Commit letters to their table."""
+    rows = dead_letter_rows("job", "src", dead_letters, with_headers(dead_letters))
+    rows = rows.select([name for name, _ in COLUMNS])
+    message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+    committable = ManifestCommittable(number, (message,))
+    commit(table, "writer", committable, state=load_state(table), now_ms=0)
 
 
 @pytest.fixture
@@ -215,6 +222,36 @@ def test_a_replay_sends_each_record_once_and_again_only_when_asked(
     assert shown(capsys, *to, "--again", "--stage", "cast")["sent"] == 1
     groups = shown(capsys, "count", lake, "db")["groups"]
     assert [(g["dead_letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
+
+
+def test_a_letter_of_a_topic_that_was_created_again_was_not_replayed(
+    lake: Path, capsys: Capture, sent: Sent
+) -> None:
+    """It has the offset of a letter that was replayed, and another time."""
+    to = ("replay", lake, "db", "--bootstrap", "b:1")
+    assert shown(capsys, *to)["sent"] == 4
+    table = load_catalog("filesystem", str(lake), {}).get_table(DEAD_LETTERS)
+    add(table, 2, [dead_letter(1, timestamp=100 * DAY, value=b"new")])
+    assert shown(capsys, "purge", lake, "db", "--replayed")["dead_letters"] == 4
+    assert offsets(capsys, lake) == [1, 5]
+    done = shown(capsys, *to)
+    assert (done["sent"], done["replayed_before"]) == (1, 0)
+    assert sent[-1][2].value == b"new"
+    assert shown(capsys, *to)["sent"] == 0
+
+
+def test_marks_of_older_versions_count_for_every_letter_of_their_offset(
+    lake: Path, capsys: Capture, sent: Sent
+) -> None:
+    to = ("replay", lake, "db", "--bootstrap", "b:1")
+    shown(capsys, *to, "--topic", "t")
+    catalog = load_catalog("filesystem", str(lake), {})
+    marks = Identifier("db", "ingestd_dead_letters_replays")
+    catalog.alter_table(marks, [DropColumn("timestamp")], 0)
+    assert shown(capsys, *to, "--dry-run")["sent"] == 1
+    shown(capsys, *to)
+    assert catalog.get_table(marks).schema.field_names[-1] == "timestamp"
+    assert shown(capsys, *to)["sent"] == 0
 
 
 def test_another_topic_chooses_partitions_by_key(lake: Path, capsys: Capture, sent: Sent) -> None:
