@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import LogChangedError, OffsetLostError
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
+    ProvenChange,
+    StatementOrigin,
+    column_history_text,
+)
 from ingestd.kafka.properties import OutOfRangePolicy
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.schema_change import DropColumn, SetOption
+from ingestd.paimon.table.read.table_read import read_table
 from tests.chaos.test_truth import ORDERS, USERS, claims, drop, everything_once, goes_on, roll_back
 from tests.chaos.test_truth import truth as truth
 from tests.support.truth_rig import Log, Topic, Truth
@@ -49,6 +58,24 @@ def test_a_topic_that_was_created_again_is_accepted_once_by_a_policy(
     assert truth.ids("orders") == [*range(10), *new]
     (dead_letter,) = truth.dead_letters()
     assert f"created again: {ORDERS}/0 of source src, offsets 10 to its unknown end" in dead_letter
+
+
+@pytest.mark.parametrize("what", ["topic", "log"])
+def test_records_at_the_offsets_of_a_log_that_ended_are_newer_than_its_statements(
+    truth: Truth, what: str
+) -> None:
+    """The column `at` was dropped by a record at offset 9, and is in the source again."""
+    statement = StatementOrigin(500, ORDERS, 0, 9)
+    text = column_history_text([ProvenChange(0, "at", "", statement)])
+    changes = [DropColumn("at"), SetOption(COLUMN_HISTORY_OPTION, text)]
+    truth.catalog.alter_table(Identifier("lake", "orders"), changes, 0)
+    first = 0 if what == "topic" else 5
+    new = Log([*_log(*range(first)).records, (100, 1), (101, 1), (102, 1)], epoch=1)
+    truth.kafka.topics[ORDERS] = Topic("another" if what == "topic" else f"id of {ORDERS}", [new])
+    replace(truth, policy="earliest").live()
+    rows = read_table(truth.table("orders")).to_pylist()
+    found = {row["id"]: row["at"] for row in rows if row["id"] >= 100}
+    assert found == {100: first, 101: first + 1, 102: first + 2}
 
 
 def test_a_topic_that_is_created_again_between_reading_and_commit_leaves_nothing(

@@ -486,6 +486,18 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     assert truth.dead_letters() == dead_letters
 
 
+def test_a_table_that_a_changed_routing_leaves_out_is_named(
+    truth: Truth, caplog: pytest.LogCaptureFixture
+) -> None:
+    truth.live()
+    assert "gets no more rows" not in caplog.text
+    replace(truth, mapping={ORDERS: "other"}).live()
+    problems = [str(record.__dict__["ctx"]) for record in caplog.records if "ctx" in vars(record)]
+    (problem,) = [problem for problem in problems if "gets no more rows" in problem]
+    assert "table lake.orders gets no more rows of src" in problem
+    assert "sends to lake.other" in problem
+
+
 def test_a_changed_ordering_of_one_table_does_not_stop_the_start_of_the_others(
     truth: Truth,
 ) -> None:

@@ -19,6 +19,8 @@ from ingestd.kafka.properties import OutOfRangePolicy
 TO_BE = "tables that are not created yet"
 """Represents all tables that are not created yet, to which lost rows may have been routed."""
 NO_END = -1
+REPLACING_REASONS = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
+"""The reasons of losses after which offsets that were read can belong to other records."""
 
 
 @dataclass(frozen=True, slots=True)

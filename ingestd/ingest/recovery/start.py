@@ -34,6 +34,7 @@ from ingestd.ingest.recovery.log_coverage import (
 )
 from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs, ask_logs
 from ingestd.ingest.recovery.losses import (
+    REPLACING_REASONS,
     TO_BE,
     Loss,
     accepted_positions,
@@ -42,7 +43,14 @@ from ingestd.ingest.recovery.losses import (
     refuse_losses,
     unreadable_ranges,
 )
+from ingestd.ingest.recovery.start_warnings import log_warnings
 from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
+    column_history_text,
+    read_column_history,
+    without_offsets,
+)
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import GAP_STAGE
@@ -60,6 +68,7 @@ from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.producer import produce
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.library.row_writer import RowWriter
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
@@ -280,6 +289,7 @@ def _commit_decisions(
     ]
     covered = coverage_of(registry)
     changed = accepted_positions(covered, losses)
+    _end_statements(registry, losses)
     _accept(registry, settings, losses, changed.pop(TO_BE, None), logs)
     own = changed.pop(registry.dead_letters, registry.tables[registry.dead_letters].covered)
     if new_sources or losses or dead_letters:
@@ -289,6 +299,24 @@ def _commit_decisions(
         covered_now = changed.get(name, registry.tables[name].covered)
         registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
     registry.write_claims()
+
+
+def _end_statements(registry: TableRegistry, losses: Sequence[Loss]) -> None:
+    """Change the column histories of tables: statements in replaced records have no offset.
+
+    Records that have the same offsets now are newer than these statements.
+    """
+    replaced_from: dict[tuple[str, int], int] = {}
+    for loss in losses:
+        if loss.reason in REPLACING_REASONS:
+            start = 0 if loss.reason.startswith("topic") else loss.start
+            log = (loss.name.topic, loss.log[1])
+            replaced_from[log] = min(start, replaced_from.get(log, start))
+    for name, managed in registry.tables.items() if replaced_from else ():
+        column_history = read_column_history(managed.table.schema.options, name)
+        ended = without_offsets(column_history, replaced_from)
+        if ended != column_history:
+            registry.alter(name, [SetOption(COLUMN_HISTORY_OPTION, column_history_text(ended))])
 
 
 def _accept(
@@ -410,9 +438,10 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
 
     `registry` must be open and have the topic keys. Raises SchemaConflictError if source tables
     that must not share a target would share it, and ConfigError if the routing is invalid or a
-    source table is routed to the dead-letter table.
+    source table is routed to the dead-letter table. Logs a warning for each table that gets no more
+    rows of a source table since the routing was changed.
     """
-    router = Router(settings.routing, settings.database)
+    router, routing = Router(settings.routing, settings.database), routing_hash(settings)
     claims: dict[str, set[QualifiedSourceTable]] = {}
     for name, table in registry.tables.items():
         source_tables = table.progress.source_tables if table.progress else frozenset()
@@ -421,6 +450,8 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
             target = _target(router, topic, source_table)
             if target is not None:
                 claims.setdefault(target, set()).add(source_table)
+            if target != name and table.progress and table.progress.pipeline.routing != routing:
+                log_warnings([_left_out(name, source_table, target)])
     for name, claimants in sorted(claims.items()):
         if name == registry.dead_letters and claimants:
             raise ConfigError(
@@ -428,6 +459,14 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
                 "to get them; name another table"
             )
         check_sharing(settings.routing, name, frozenset(claimants))
+
+
+def _left_out(table: str, source_table: QualifiedSourceTable, target: str | None) -> str:
+    return (
+        f"table {table} gets no more rows of {source_table}, which the changed routing sends to "
+        f"{target or 'no table'}: if the routing is changed back, the records in between are not "
+        f"read, unless the table is read again (`ingestd begin -c CONFIG {table} --at origin`)"
+    )
 
 
 def _read_today(

@@ -34,7 +34,11 @@ again.
 
 @dataclass(frozen=True, slots=True)
 class StatementOrigin:
-    """The record that contained a DDL statement; `time` is its timestamp in ms since the epoch."""
+    """The record that contained a DDL statement; `time` is its timestamp in ms since the epoch.
+
+    `partition` is ENDED_LOG if its topic partition was replaced since, so that its offset must not
+    be compared.
+    """
 
     time: int
     topic: str
@@ -69,6 +73,22 @@ class ProvenChange:
 
 
 Ledger = tuple[ProvenChange, ...]
+ENDED_LOG = -1
+
+
+def without_offsets(column_history: Ledger, replaced_from: Mapping[tuple[str, int], int]) -> Ledger:
+    """Return the history after records from an offset on were replaced in topic partitions.
+
+    `replaced_from` maps (topic, partition) to the offset. Rows are compared with statements in
+    replaced records by time from now on.
+    """
+    return tuple(
+        replace(change, stated=replace(at, partition=ENDED_LOG))
+        if (at := change.stated) is not None
+        and at.offset >= replaced_from.get((at.topic, at.partition), at.offset + 1)
+        else change
+        for change in column_history
+    )
 
 
 def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
