@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, KafkaError, Message
 
 from ingestd.dev.broker import DevBroker
 from tests.support.command_line import run_command
-from tests.support.daemon import catch_up, run_daemon
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import WAIT_SECONDS, fresh_topic, produce
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE
@@ -50,6 +51,7 @@ def dlq(capsys: pytest.CaptureFixture[str], command: str, lake: Path, *rest: obj
 def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
     tmp_path: Path, broker: DevBroker, oracle: Oracle, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The second daemon reloads its configuration until dead letters go to a topic."""
     topic, lake = fresh_topic(broker), tmp_path / "lake"
     large = {7: row(7, "y" * 3000), 11: row(11, "y" * 3000)}
     produce(broker, topic, [large.get(n, row(n)) for n in range(20)])
@@ -63,16 +65,38 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
     assert [path.parts[-3] for path in lake.rglob("snapshot-*")] == [LETTERS]
     assert oracle.read(lake, DATABASE, LETTERS) == [], "nothing of the batch is committed"
 
-    catch_up(config(tmp_path, broker, topic, errors={"max-rejected-records": 3}, **tight), tmp_path)
+    loose = config(tmp_path, broker, topic, errors={"max-rejected-records": 3}, **tight)
+    with run_daemon(loose, tmp_path) as daemon:
+        reading = Watched(daemon, "s", 1)
+        reading.await_offsets(21)
+        come_back_once(tmp_path, broker, topic, reading, oracle, capsys)
+        go_to_a_topic(tmp_path, broker, topic, reading, oracle)
+        daemon.terminate()
+        assert daemon.wait() == 0, daemon.tail(80)
+    for table in (LETTERS, f"{LETTERS}_replays"):
+        assert oracle.fsck(lake, DATABASE, table) == []
+
+
+def come_back_once(
+    folder: Path,
+    broker: DevBroker,
+    topic: str,
+    reading: Watched,
+    oracle: Oracle,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without the limits the records that were too large are replayed once, and purged."""
+    lake = folder / "lake"
     assert len(oracle.read(lake, DATABASE, "t")) == 18
     groups = dlq(capsys, "count", lake)["groups"]
     assert sum(group["dead_letters"] for group in groups) == 3
     (reason,) = {group["reason"] for group in groups if group["dead_letters"] == 2}
 
+    reading.daemon.reload(config(folder, broker, topic))
     there = ("--bootstrap", broker.bootstrap, "--reason", reason)
     assert dlq(capsys, "replay", lake, *there)["sent"] == 2
     assert dlq(capsys, "replay", lake, *there)["sent"] == 0
-    catch_up(config(tmp_path, broker, topic), tmp_path)
+    reading.await_offsets(23)
     rows = {one["id"]: one["v"] for one in oracle.read(lake, DATABASE, "t")}
     assert sorted(rows) == list(range(20))
     assert rows[7] == rows[11] == "y" * 3000
@@ -80,27 +104,27 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
     assert dlq(capsys, "purge", lake, "--replayed")["dead_letters"] == 2
     (left,) = oracle.read(lake, DATABASE, LETTERS)
     assert (left["offset"], left["value"]) == (20, b"not JSON".hex())
-    for table in (LETTERS, f"{LETTERS}_replays"):
-        assert oracle.fsck(lake, DATABASE, table) == []
     produce(broker, topic, [(b'{"id": 21}', b"nor this")])
-    catch_up(config(tmp_path, broker, topic), tmp_path)
+    reading.await_offsets(24)
     assert sorted(one["offset"] for one in oracle.read(lake, DATABASE, LETTERS)) == [20, 23]
 
 
-def test_a_topic_gets_the_letters_in_place_of_the_table(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
+def go_to_a_topic(
+    folder: Path, broker: DevBroker, topic: str, reading: Watched, oracle: Oracle
 ) -> None:
-    topic, dead = fresh_topic(broker), fresh_topic(broker)
-    produce(broker, topic, [row(0), (b"k", b"not JSON"), row(2)])
-    document = config(tmp_path, broker, topic, errors={"dead-letter-topic": dead})
-    catch_up(document, tmp_path)
-    assert [one["id"] for one in oracle.read(tmp_path / "lake", DATABASE, "t")] == [0, 2]
-    assert oracle.read(tmp_path / "lake", DATABASE, LETTERS) == []
+    """A topic gets the dead letters in place of the table."""
+    dead, lake = fresh_topic(broker), folder / "lake"
+    reading.daemon.reload(config(folder, broker, topic, errors={"dead-letter-topic": dead}))
+    produce(broker, topic, [row(24), (b"k", b"not JSON"), row(26)])
+    reading.await_offsets(27)
+    ids = sorted(one["id"] for one in oracle.read(lake, DATABASE, "t"))
+    assert ids == [*range(20), 24, 26]
+    assert sorted(one["offset"] for one in oracle.read(lake, DATABASE, LETTERS)) == [20, 23]
     (one,) = read_all(broker, dead)
     assert (one.key(), one.value()) == (b"k", b"not JSON")
     headers = {name: value.decode() for name, value in one.headers() or []}
     assert headers["ingestd.topic"] == topic
-    assert (headers["ingestd.partition"], headers["ingestd.offset"]) == ("0", "1")
+    assert (headers["ingestd.partition"], headers["ingestd.offset"]) == ("0", "25")
     assert headers["ingestd.stage"] == "decode"
     assert headers["ingestd.reason"]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ingestd.daemon.notices import (
     PIPELINE_STOPPED,
@@ -17,7 +16,9 @@ from ingestd.daemon.notices import (
     TOPIC_SET_ASIDE,
 )
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up, ingestd, run_daemon
+from tests.support.command_line import run_command
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import fresh_topic, produce
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -34,7 +35,11 @@ def event(table: str, number: int, **more: str) -> tuple[bytes, bytes]:
 
 
 def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle, request: pytest.FixtureRequest
+    tmp_path: Path,
+    broker: DevBroker,
+    oracle: Oracle,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     good, bad = fresh_topic(broker), fresh_topic(broker, 2)
     produce(broker, good, [event("good", number) for number in range(50)])
@@ -85,6 +90,15 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
         daemon.wait_until(lambda: reached in daemon.get("/metrics")[1])
         shown = json.loads(daemon.get("/status")[1])["sources"]["other"]["set_aside"][bad]
         assert shown["looks_like"] == "debezium-json"
+        assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 60
+        assert dead_letters() == []
+        planned = run_command(capsys, "plan", "-c", tmp_path / "ingestd.yaml")
+        assert planned.code == 5, planned.out
+        assert f"topic {bad} of source other would be set aside" in planned.out
+
+        other["format"] = "debezium-json"
+        daemon.reload(config)
+        Watched(daemon, "other", 2).await_offsets(210)
         daemon.terminate()
         assert daemon.wait() == 0
     changed = [a.document for a in receiver.asked if a.document["type"] == SCHEMA_CHANGED]
@@ -94,17 +108,6 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
         "changes": ["added note STRING"],
     }
     assert (PIPELINE_STOPPED, "shop") in notices()
-    assert len(oracle.read(tmp_path / "warehouse", DATABASE, "good")) == 60
-    assert dead_letters() == []
-
-    file = tmp_path / "planned.yaml"
-    file.write_text(yaml.safe_dump(config))
-    planned = ingestd("plan", "-c", file)
-    assert planned.returncode == 5, planned.stdout
-    assert f"topic {bad} of source other would be set aside" in planned.stdout
-
-    other["format"] = "debezium-json"
-    catch_up(config, tmp_path)
     rows = oracle.read(tmp_path / "warehouse", DATABASE, "bad")
     assert sorted(row["id"] for row in rows) == list(range(210))
     assert dead_letters() == []

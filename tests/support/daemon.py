@@ -60,6 +60,16 @@ class Daemon:
         """SIGTERM to the driver: the batch in flight ends, then the daemon."""
         self.process.terminate()
 
+    def reload(self, config: Mapping[str, Any]) -> None:
+        """Replace its configuration, and return once it has reloaded that."""
+        before = self._reloads()
+        write_configuration(config, self.log.with_suffix(".yaml"), self.port)
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: self._reloads() > before)
+
+    def _reloads(self) -> int:
+        return self.log.read_text(errors="replace").count('"event":"reloaded"')
+
     def kill(self) -> None:
         """SIGKILL to the driver, the JVM and every worker."""
         if self.process.poll() is None:
@@ -173,10 +183,8 @@ def run_daemon(
     """
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    document = {**config, "http": {**config.get("http", {}), "listen": f"127.0.0.1:{port}"}}
-    file = folder / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    log = folder / f"{name}.log"
+    file, log = folder / f"{name}.yaml", folder / f"{name}.log"
+    write_configuration(config, file, port)
     flags = ["--until-latest"] if until_latest else []
     flags += ["--take-over"] if until_latest or take_over else []
     with log.open("ab") as output:
@@ -189,6 +197,12 @@ def run_daemon(
             env={**os.environ, **(environment or {})},
         )
     return Daemon(process, log, port)
+
+
+def write_configuration(config: Mapping[str, Any], file: Path, port: int) -> None:
+    """Write the configuration of a daemon that has its pages on this port."""
+    document = {**config, "http": {**config.get("http", {}), "listen": f"127.0.0.1:{port}"}}
+    file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
 def catch_up(config: Mapping[str, Any], folder: Path, *, timeout: float = 240) -> Daemon:
