@@ -2,32 +2,17 @@
 
 import json
 import re
-import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, catch_up, run_daemon
-from tests.support.ledger import Ledger
+from tests.support.daemon import Daemon, run_daemon
+from tests.support.daemon_progress import python_stopped
+from tests.support.kafka_broker import fresh_topic
 from tests.support.pipelines import pipeline
-from tests.support.processes import session_of, stopped
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-EVENTS = 500
-
-
-@contextmanager
-def planners_stopped(daemon: Daemon) -> Iterator[None]:
-    """In the block no Python process of Spark goes on, that which plans among them."""
-    family = session_of(daemon.process.pid)
-    with ExitStack() as stack:
-        for pid, command in family.items():
-            if command.startswith("ingestd-"):
-                stack.enter_context(stopped(pid))
-        yield
 
 
 def metric(daemon: Daemon, name: str) -> float:
@@ -38,15 +23,12 @@ def metric(daemon: Daemon, name: str) -> float:
 def test_a_query_that_hangs_before_its_first_records_is_not_live_though_nothing_waits(
     tmp_path: Path, broker: DevBroker
 ) -> None:
-    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
-    ledger.produce(broker, 0, EVENTS)
-    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern)
+    config = pipeline(tmp_path, broker.bootstrap, fresh_topic(broker))
     config["restart"] = {"batch-timeout": "5s"}
-    catch_up(config, tmp_path)
     with run_daemon(config, tmp_path) as daemon:
         daemon.wait_until_ready()
         assert metric(daemon, "ingestd_batch_seconds_count") <= 1, "the one that finds nothing"
-        with planners_stopped(daemon):
+        with python_stopped(daemon):
             daemon.wait_until(lambda: daemon.get("/livez")[0] == 503)
             assert daemon.get("/readyz")[0] == 503
             status = json.loads(daemon.get("/status")[1])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import produce
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -59,7 +60,7 @@ FORGED = {
 def test_good_records_arrive_and_bad_ones_are_dead_letters_once(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
-    """Poisoned records in the first run, forged ones in the second."""
+    """Poisoned records at the start, and forged ones while the daemon runs."""
     prefix, warehouse = f"p{uuid.uuid4().hex[:8]}", tmp_path / "warehouse"
     poisoned, forged = f"{prefix}.s.p", f"{prefix}.s.t"
     bad_values: dict[int, bytes] = {}
@@ -77,10 +78,14 @@ def test_good_records_arrive_and_bad_ones_are_dead_letters_once(
     config = pipeline(tmp_path, broker.bootstrap, rf"{prefix}\..*", **types, **limits)
     produce(broker, poisoned, records)
     produce(broker, forged, good[:10])
-    daemon = catch_up(config, tmp_path)
-    produce(broker, forged, [(_key(1), value) for value in FORGED.values()])
-    produce(broker, forged, good[10:])
-    catch_up(config, tmp_path)
+    with run_daemon(config, tmp_path) as daemon:
+        reading, first = Watched(daemon, "shop", 2), len(records) + 10
+        reading.await_offsets(first)
+        produce(broker, forged, [(_key(1), value) for value in FORGED.values()])
+        produce(broker, forged, good[10:])
+        reading.await_offsets(first + len(FORGED) + 10)
+        daemon.terminate()
+        assert daemon.wait() == 0, daemon.tail(80)
 
     rows = oracle.read(warehouse, DATABASE, "p")
     assert sorted(row["id"] for row in rows) == list(range(10 * len(POISON)))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import produce
 from tests.support.oracle import Oracle
 
@@ -108,9 +109,13 @@ def test_shards_share_a_table_that_computed_columns_partition(
         "routing": {"rules": [{"match": {"topic": "s9.*"}, "to": "monthly"}, SHARDS]},
         "tables": {"all_orders": ALL_ORDERS, "monthly": MONTHLY},
     }
-    catch_up(config, tmp_path)
-    produce(broker, "s9.orders", moving[3:])
-    catch_up(config, tmp_path)
+    with run_daemon(config, tmp_path) as daemon:
+        reading = Watched(daemon, "shop", 3)
+        reading.await_offsets(10)
+        produce(broker, "s9.orders", moving[3:])
+        reading.await_offsets(13)
+        daemon.terminate()
+        assert daemon.wait() == 0, daemon.tail(80)
     assert oracle.fsck(tmp_path / "warehouse", "ods", "monthly", "--all") == []
     monthly = oracle.read(tmp_path / "warehouse", "ods", "monthly")
     assert sorted(monthly, key=lambda row: int(row["id"])) == [

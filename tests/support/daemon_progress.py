@@ -1,10 +1,13 @@
-"""How far a running daemon got with a source, by what it says of itself."""
+"""How far a running daemon got with a source, by what it says of itself, and a pause of it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tests.support.daemon import Daemon
+from tests.support.processes import stopped
 
 
 @dataclass(frozen=True)
@@ -46,3 +49,13 @@ class Watched:
     def _places(self) -> list[dict[str, Any]]:
         topics = self.source().get("topics", {})
         return [one for by_number in topics.values() for one in by_number.values()]
+
+
+@contextmanager
+def python_stopped(daemon: Daemon) -> Iterator[None]:
+    """In the block no Python process of Spark goes on, that which plans among them."""
+    with ExitStack() as stack:
+        for pid, command in daemon.family().items():
+            if command.startswith("ingestd-"):
+                stack.enter_context(stopped(pid))
+        yield
