@@ -1,4 +1,7 @@
-"""A backlog is read ahead batch by batch, and the tables are what they are without that."""
+"""A backlog is read ahead batch by batch, and the tables are what they are without that.
+
+A real receiver of OTLP over HTTP gets a trace of each batch.
+"""
 
 import json
 from pathlib import Path
@@ -12,6 +15,7 @@ from ingestd.paimon.catalog.base import Identifier, load_catalog
 from tests.support.change_events import event, key
 from tests.support.daemon import catch_up
 from tests.support.kafka_broker import Record, fresh_topic, produce
+from tests.support.otlp_receiver import OtlpReceiver, values
 from tests.support.pipelines import DATABASE, pipeline
 from tests.support.stored_rows import stored_rows
 
@@ -57,7 +61,10 @@ def test_a_backlog_with_a_new_column_and_a_new_table_is_read_ahead(
         processing={"small-batch-records": 10},
         logging={"format": "json", "level": "DEBUG"},
     )
-    log = catch_up(config, tmp_path).log
+    with OtlpReceiver() as receiver:
+        config["telemetry"] = {"traces": "otlp", "endpoint": receiver.endpoint}
+        log = catch_up(config, tmp_path).log
+        check_traces(receiver)
     batches = [one for one in told(log, "batch_finished") if one["records"]]
     assert [batch["records"] for batch in batches] == [BATCH] * 8
     assert sum(batch["rejected"] for batch in batches) == 1
@@ -81,3 +88,23 @@ def test_a_backlog_with_a_new_column_and_a_new_table_is_read_ahead(
     assert {order["id"]: order for order in tables["orders"]} == orders
     assert len(tables["orders"]) == len(orders)
     assert [dead_letter["offset"] for dead_letter in tables["ingestd_dead_letters"]] == [BROKEN_AT]
+
+
+def check_traces(receiver: OtlpReceiver) -> None:
+    """Each batch is a trace with its phases, and with the commit of each table."""
+    batches = receiver.named("batch")
+    records = [values(batch.attributes)["ingestd.batch.records"] for batch in batches]
+    assert sum(int(str(number)) for number in records) == RECORDS
+    assert receiver.resources[0]["ingestd.pipeline"] == "shop"
+    committed = set()
+    for batch in batches:
+        phases = {phase.name: phase for phase in receiver.children(batch)}
+        tables = receiver.children(phases["commit"]) if "commit" in phases else []
+        committed |= {str(values(table.attributes)["ingestd.table"]) for table in tables}
+        if batch is batches[0]:
+            assert {"stages", "evolve", "commit", "claims"} <= phases.keys()
+        pairs = [(phase, batch) for phase in phases.values() if phase.name == "commit"]
+        for inner, outer in [*pairs, *((table, phases["commit"]) for table in tables)]:
+            assert outer.start_time_unix_nano <= inner.start_time_unix_nano
+            assert inner.end_time_unix_nano <= outer.end_time_unix_nano
+    assert {f"{DATABASE}.orders", f"{DATABASE}.twins"} <= committed

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, run_daemon
+from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import (
     WAIT_SECONDS,
     admin,
@@ -69,16 +69,17 @@ def timed_topic(broker: DevBroker) -> tuple[str, int, int]:
 def test_sources_start_and_end_where_their_settings_say_and_continue_from_the_tables(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
-    """One pipeline with a source for each way, in three runs."""
+    """One pipeline with a source for each way, in two runs."""
     group, later = f"g{uuid.uuid4().hex[:8]}", {"bounded-mode": "latest-offset"}
     offsets, ahead, grouped = (fresh_topic(broker, count) for count in (2, 1, 2))
-    cut = fresh_topic(broker)
+    cut, gone = fresh_topic(broker), fresh_topic(broker)
     timed, first_millis, last_millis = timed_topic(broker)
     produce(broker, offsets, rows_of(0, 10), partition=0)
     produce(broker, offsets, rows_of(100, 10), partition=1)
     produce(broker, ahead, rows_of(0, 5))
     produce(broker, grouped, rows_of(100, 10))
     produce(broker, cut, rows_of(0, 10))
+    produce(broker, gone, rows_of(0, 20))
     set_group(broker, group, TopicPartition(grouped, 0, 7))
     by_offsets = source(
         broker,
@@ -98,7 +99,6 @@ def test_sources_start_and_end_where_their_settings_say_and_continue_from_the_ta
         "bounded-timestamp-millis": last_millis,
     }
     waits = {"bounded-mode": "specific-offsets", "bounded-specific-offsets": f"{ahead}:0:12"}
-    of_cut_log = source(broker, group, cut, **later, **{"on-offset-out-of-range": "earliest"})
     document = {
         "pipeline": {"name": "positions", "trigger": "100ms"},
         "warehouse": {"path": str(tmp_path / "lake"), "database": DATABASE},
@@ -107,11 +107,13 @@ def test_sources_start_and_end_where_their_settings_say_and_continue_from_the_ta
             "timed": source(broker, group, timed, **by_times),
             "grouped": source(broker, group, grouped, **later, **{"startup-mode": "group-offsets"}),
             "ahead": source(broker, group, ahead, **waits),
-            "cut": of_cut_log,
+            "cut": source(broker, group, cut, **later, **{"on-offset-out-of-range": "earliest"}),
+            "gone": source(broker, group, gone, **later, **{"on-offset-out-of-range": "latest"}),
         },
         "routing": {
             "table-mapping": {
-                offsets: "offsets", timed: "timed", grouped: "grouped", ahead: "ahead", cut: "cut"
+                offsets: "offsets", timed: "timed", grouped: "grouped", ahead: "ahead", cut: "cut",
+                gone: "gone",
             }
         },
         "logging": {"format": "json"},
@@ -126,42 +128,37 @@ def test_sources_start_and_end_where_their_settings_say_and_continue_from_the_ta
     assert ids(oracle, tmp_path, "timed") == list(range(10, 20))
     assert ids(oracle, tmp_path, "grouped") == [107, 108, 109]
     assert ids(oracle, tmp_path, "cut") == list(range(10))
+    assert ids(oracle, tmp_path, "gone") == list(range(20))
 
     by_offsets["bounded-specific-offsets"] = f"{offsets}:0:9;{offsets}:1:10"
     produce(broker, cut, rows_of(10, 10))
     delete_records(broker, cut, 16)
-    run(document, tmp_path)
+    produce(broker, gone, rows_of(20, 5))
+    delete_records(broker, gone, 25)
+    with run_daemon(document, tmp_path) as daemon:
+        assert daemon.wait() == 0, daemon.tail(80)
     assert ids(oracle, tmp_path, "offsets") == [4, 5, 6, 7, 8, *range(100, 110)]
-
-    produce(broker, cut, rows_of(20, 5))
-    delete_records(broker, cut, 25)
-    of_cut_log["on-offset-out-of-range"] = "latest"
-    daemon = run(document, tmp_path)
     for table, count in {"offsets": 15, "ahead": 12, "timed": 10, "grouped": 3}.items():
         assert len(ids(oracle, tmp_path, table)) == count, "nothing is read twice"
     assert ids(oracle, tmp_path, "cut") == [*range(10), *range(16, 20)]
+    assert ids(oracle, tmp_path, "gone") == list(range(20)), "nothing else to read"
     dead_letters = oracle.read(tmp_path / "lake", DATABASE, "ingestd_dead_letters")
     # One for each table, since any table may have lost rows of it.
-    assert len(dead_letters) == 2 * 5
+    assert len(dead_letters) == 2 * 6
     first, second = sorted(
-        (row for row in dead_letters if row["message"].endswith("table ods.cut")),
+        (row for row in dead_letters if row["message"].endswith(f"table ods.{row['source']}")),
         key=lambda row: row["offset"],
     )
     assert (first["stage"], first["reason"]) == ("fetch", "offset-gap")
     assert (first["topic"], first["partition"], first["offset"]) == (cut, 0, 10)
     assert "offsets 10 to 16, table" in first["message"]
     assert first["value"] is None
-    assert "offsets 20 to 25, table" in second["message"], "nothing else to read"
+    assert (second["stage"], second["reason"]) == ("fetch", "offset-gap")
+    assert (second["topic"], second["partition"], second["offset"]) == (gone, 0, 20)
+    assert "offsets 20 to 25, table" in second["message"]
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line[:1] == "{"]
     logged = [line["message"] for line in lines if line.get("reason") == "offset-gap"]
     assert sorted(logged) == sorted(row["message"] for row in dead_letters)
-
-
-def run(document: Mapping[str, Any], folder: Path) -> Daemon:
-    """Run a pipeline that ends by itself."""
-    with run_daemon(document, folder) as daemon:
-        assert daemon.wait() == 0, daemon.tail(80)
-    return daemon
 
 
 def ids(oracle: Oracle, folder: Path, table: str) -> list[int]:

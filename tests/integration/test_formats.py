@@ -1,15 +1,19 @@
-"""Messages of every JSON format, through broker and Spark, into tables that Java reads."""
+"""Messages of many formats, through broker and Spark, into tables that Java reads."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from ingestd.dev.broker import DevBroker
+from tests.support.command_line import run_command
 from tests.support.daemon import catch_up
 from tests.support.kafka_broker import produce
 from tests.support.oracle import Oracle
+from tests.support.registered import Registered, framed, record
+from tests.support.registry_server import RegistryServer
 
 pytestmark = pytest.mark.integration
 
@@ -101,24 +105,86 @@ def produced(broker: DevBroker) -> dict[str, str]:
     return {name: f"t.{name}" for name in rows}
 
 
-def test_tables_hold_what_the_messages_say(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
-) -> None:
+PROTO = """
+syntax = "proto3";
+message Item {
+  int64 id = 1; // Number.
+  optional string label = 2;
+}
+"""
+ITEM = {
+    **dict(record("Item", [])),  # type: ignore[arg-type]
+    "doc": "All items.",
+    "fields": [
+        {"name": "id", "type": "long", "doc": "Number."},
+        {"name": "n", "type": ["null", "int"]},
+    ],
+}
+KEY = record("Key", [{"name": "id", "type": "long"}])
+SERIALIZED = {
+    "avro": ("x.inv.avro_item", {"id-location": "auto"}),
+    "protobuf": ("x.inv.proto_item", {}),
+    "json": ("x.inv.json_item", {}),
+}
+"""Topics of serializers, by format, and what a source says of the schema registry."""
+
+
+def registered(broker: DevBroker) -> Document:
+    """Two rows of each serializer, one of them deleted; the registry's document.
+
+    Plain Avro has its ids in headers.
+    """
+    registry = Registered()
+    values = registry.avro(ITEM, {"id": 1, "n": 5}, {"id": 2, "n": None})
+    keys = registry.avro(KEY, {"id": 1}, {"id": 2})
+    proto = registry.add(PROTO, "PROTOBUF")
+    topics = [topic for topic, _ in SERIALIZED.values()]
+    for topic in topics:
+        broker.create_topic(topic, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    for key, value in zip((*keys, keys[0]), (*values, None), strict=True):
+        headers = [("__key_schema_id", key[:5])]
+        headers += [("__value_schema_id", value[:5])] if value else []
+        producer.produce(topics[0], value[5:] if value else None, key[5:], headers=headers)
+    for body in (b"\x08\x01\x12\x01a", b"\x08\x02"):
+        producer.produce(topics[1], framed(proto, b"\0" + body), framed(proto, b"\0" + body[:2]))
+    producer.produce(topics[2], framed(99, b'{"id": 1, "t": "x"}'), framed(98, b'{"id": 1}'))
+    assert producer.flush(30) == 0
+    ids = {
+        str(number): {"schema": found.text, "schemaType": found.kind}
+        for number in range(1, proto + 1)
+        if (found := registry.find(number)) is not None
+    }
+    return {"ids": ids, "subjects": {}}
+
+
+def configuration(folder: Path, broker: DevBroker, registry: RegistryServer) -> Document:
     kafka = {"bootstrap.servers": broker.bootstrap}
-    sources = {
+    sources: Document = {
         name: {"kafka": kafka, "topics": [topic], "format": name}
         for name, topic in produced(broker).items()
     }
-    config = {
+    for name, (topic, more) in SERIALIZED.items():
+        found = {"schema-registry": {"url": registry.url, **more}}
+        sources[f"serialized-{name}"] = {"kafka": kafka, "topics": [topic], "format": name, **found}
+    return {
         "pipeline": {"name": "p", "trigger": "0s"},
-        "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
+        "warehouse": {"path": str(folder / "warehouse"), "database": "ods"},
         "sources": sources,
         "tables": {
             "s": {"primary-keys": ["id"], "options": {"bucket": "1"}},
             "raw": {"options": {"bucket": "-1"}},
+            "proto_item": {"primary-keys": ["id"]},
         },
     }
-    catch_up(config, tmp_path)
+
+
+def test_tables_hold_what_the_messages_say(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RegistryServer(registered(broker)) as registry:
+        catch_up(configuration(tmp_path, broker, registry), tmp_path)
+    check_registered(tmp_path / "warehouse", capsys)
 
     def rows(table: str) -> list[Any]:
         found = oracle.fsck(tmp_path / "warehouse", "ods", table, "--all")
@@ -137,3 +203,21 @@ def test_tables_hold_what_the_messages_say(
     assert rows("b") == [{"_id": "59", "n": "13", "t": "x"}]
     assert [row["id"] for row in rows("json")] == [2]
     assert len(rows("raw")) == 2
+
+
+def check_registered(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Plain Avro with ids in headers, Protobuf, and framed JSON are in their tables."""
+    for table, comment in (("avro_item", "All items."), ("proto_item", None)):
+        schema = json.loads((warehouse / "ods.db" / table / "schema" / "schema-0").read_text())
+        assert schema.get("comment") == comment
+        assert [field.get("description") for field in schema["fields"]] == ["Number.", None]
+    rows = {}
+    for table in ("avro_item", "proto_item", "json_item"):
+        shown = run_command(capsys, "read", warehouse, f"ods.{table}", "--format", "jsonl")
+        assert shown.code == 0, shown.err
+        rows[table] = [json.loads(line) for line in shown.out.splitlines()]
+    assert rows == {
+        "avro_item": [{"id": 2, "n": None}],
+        "proto_item": [{"id": 1, "label": "a"}, {"id": 2, "label": None}],
+        "json_item": [{"id": 1, "t": "x"}],
+    }
