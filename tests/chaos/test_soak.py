@@ -32,7 +32,7 @@ BATCH = int(os.environ.get("INGESTD_SOAK_BATCH", "9000" if LONG else "500"))
 SECONDS = 60 * float(os.environ.get("INGESTD_SOAK_MINUTES", "inf"))
 AHEAD = 12
 """Batches that the topics hold before they are read."""
-SAMPLE_SECONDS = 5 if LONG else 0.2
+SAMPLE_SECONDS = 5 if LONG else 1
 RETAINED = 20
 SCRATCH = ("TMPDIR", "SPARK_LOCAL_DIRS")
 KINDS = ("java", "python", "ingestd-worker", "ingestd-maint")
