@@ -16,7 +16,7 @@ from ingestd.kafka.isolated_fetch import Unreadable, fetch_readable
 from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.try_range import start_try
-from tests.support.daemon import catch_up, run_daemon
+from tests.support.daemon import catch_up, free_port, run_daemon
 from tests.support.kafka_broker import fresh_topic, produce, source_of
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -73,14 +73,13 @@ def test_a_try_in_another_process_shows_whether_a_record_can_be_read(broker: Dev
 
 
 def test_a_broker_that_does_not_answer_makes_nothing_unreadable(
-    monkeypatch: pytest.MonkeyPatch,
+    broker: DevBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "STALL_SECONDS", 3.0)
     monkeypatch.setattr(isolated_fetch, "_ASK_SECONDS", 2.0)
-    with DevBroker() as broker:
-        broker.create_topic("gone", 1)
-        produce(broker, "gone", [(None, b"1")])
-        source = source_of(broker, "gone")
+    source = replace(
+        source_of(broker, "gone"), properties={"bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    )
     unreadable: list[Unreadable] = []
     with pytest.raises(SourceSilentError):
         list(
@@ -92,6 +91,7 @@ def test_a_broker_that_does_not_answer_makes_nothing_unreadable(
 def test_others_go_on_and_it_is_read_once_it_can_be(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
+    """In the second run another source has such a partition, and a policy for it."""
     good, bad = fresh_topic(broker), fresh_topic(broker, 1, LARGE)
     produce(broker, good, [event("good", number) for number in range(20)])
     produce(broker, bad, [event("bad", number) for number in range(10)])
@@ -112,30 +112,33 @@ def test_others_go_on_and_it_is_read_once_it_can_be(
     assert ids("bad") == list(range(10)), "what is before it arrives"
     for name in SMALL:
         del kafka[name]
+    lost = topic_that_stays_unreadable(broker)
+    config["sources"]["small"] = {
+        **config["sources"]["shop"],
+        "kafka": {**kafka, **SMALL},
+        "topic-pattern": lost,
+    }
+    config["errors"] = {"max-unreadable-tries": 1, "on-unreadable": "dead-letter"}
     catch_up(config, tmp_path)
     assert ids("bad") == list(range(12))
+    check_policy(lost, oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters"))
+    assert ids("lost") == [*range(10), 12]
 
 
-def test_after_its_tries_the_policy_names_the_range_and_reads_on(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
-) -> None:
-    bad = fresh_topic(broker, 1, LARGE)
-    produce(broker, bad, [event("bad", number) for number in range(10)])
-    large = [event("bad", number, "x" * (2 << 20)) for number in (10, 11)]
-    produce(broker, bad, [*large, event("bad", 12)], config=PRODUCER)
-    config: dict[str, Any] = pipeline(tmp_path, broker.bootstrap, bad)
-    config["sources"]["shop"]["kafka"].update(SMALL)
-    config["errors"] = {"max-unreadable-tries": 1, "on-unreadable": "dead-letter"}
-    with run_daemon(config, tmp_path, until_latest=True) as daemon:
-        assert daemon.wait() == 0, daemon.tail(60)
+def topic_that_stays_unreadable(broker: DevBroker) -> str:
+    """A topic with two records together that the client does not take, and one after them."""
+    topic = fresh_topic(broker, 1, LARGE)
+    produce(broker, topic, [event("lost", number) for number in range(10)])
+    large = [event("lost", number, "x" * (2 << 20)) for number in (10, 11)]
+    produce(broker, topic, [*large, event("lost", 12)], config=PRODUCER)
+    return topic
 
-    def rows(table: str) -> list[dict[str, Any]]:
-        return oracle.read(tmp_path / "warehouse", DATABASE, table)
 
-    dead_letters = [row for row in rows("ingestd_dead_letters") if row["reason"] == "unreadable"]
+def check_policy(lost: str, rows: list[dict[str, Any]]) -> None:
+    """After its tries the policy names the range, and reads on."""
+    dead_letters = [row for row in rows if row["reason"] == "unreadable"]
     assert {
         (dead_letter["topic"], dead_letter["partition"], dead_letter["offset"])
         for dead_letter in dead_letters
-    } == {(bad, 0, 10)}
-    assert f"{bad}/0 of source shop, offsets 10 to 12" in dead_letters[0]["message"]
-    assert sorted(row["id"] for row in rows("bad")) == [*range(10), 12]
+    } == {(lost, 0, 10)}
+    assert f"{lost}/0 of source small, offsets 10 to 12" in dead_letters[0]["message"]
