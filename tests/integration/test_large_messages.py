@@ -41,21 +41,20 @@ def message(number: int, size: int) -> tuple[bytes, bytes]:
 
 
 def test_messages_of_ten_megabytes_land_in_bounded_memory(
-    tmp_path: Path, oracle: Oracle, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with DevBroker() as broker:
-        broker.create_topic("s.public.docs", 2, {"max.message.bytes": str(32 << 20)})
-        for number in range(ROWS):
-            one = [message(number, LARGE), message(100 + number, 100)]
-            produce(broker, "s.public.docs", one, number % 2, config=PRODUCER)
-        produce(broker, "s.public.docs", [message(50, TOO_LARGE)], config=PRODUCER)
-        config = pipeline(tmp_path, broker.bootstrap, r"s\.public\.docs")
-        config["spark"] = {"spark.master": "local[2]"}
-        with run_daemon(config, tmp_path, until_latest=True) as daemon:
-            meter = TreeMeter(daemon.process.pid)
-            meter.start()
-            assert daemon.wait() == 0, daemon.tail()
-            meter.stop()
+    topic = fresh_topic(broker, 2, {"max.message.bytes": str(32 << 20)})
+    for number in range(ROWS):
+        one = [message(number, LARGE), message(100 + number, 100)]
+        produce(broker, topic, one, number % 2, config=PRODUCER)
+    produce(broker, topic, [message(50, TOO_LARGE)], config=PRODUCER)
+    config = pipeline(tmp_path, broker.bootstrap, topic)
+    config["spark"] = {"spark.master": "local[2]"}
+    with run_daemon(config, tmp_path, until_latest=True) as daemon:
+        meter = TreeMeter(daemon.process.pid)
+        meter.start()
+        assert daemon.wait() == 0, daemon.tail()
+        meter.stop()
     warehouse = tmp_path / "warehouse"
     name = f"{DATABASE}.docs"
     read = run_command(capsys, "read", warehouse, name, "--format", "jsonl", "--limit", 1000)

@@ -121,8 +121,8 @@ def _passed(client: PostgresClient, place: str) -> bool:
 
 
 @contextmanager
-def scene(folder: Path) -> Iterator[Scene]:
-    with PostgresServer() as database, DevBroker() as broker:
+def scene(folder: Path, broker: DevBroker) -> Iterator[Scene]:
+    with PostgresServer() as database:
         with database.connect() as client:
             client.run(live_load.SET_UP)
         running = Scene(folder, database, broker)
@@ -187,10 +187,10 @@ def type_problems(table: DatabaseTable, types: Mapping[str, Any], kept: set[str]
 
 @pytest.mark.timeout(1500)
 def test_after_the_last_event_the_tables_equal_the_database(
-    tmp_path: Path, oracle: Oracle, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print(f"seed {SEED}, {SECONDS:.0f} s of load")  # shown when it fails
-    with scene(tmp_path) as running:
+    with scene(tmp_path, broker) as running:
         load = live_load.Load(running.database, SEED)
         moving: dict[str, Any] = {}
         change_it_all(running, load, lambda: moving.update(compared(capsys, running, *MOVING)))
