@@ -9,7 +9,8 @@ from ingestd.paimon.catalog.base import Identifier, load_catalog
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
 from tests.compat.iceberg_reader import IcebergReader
 from tests.support.change_events import SourceTable, event, key
-from tests.support.daemon import ingestd, run_daemon
+from tests.support.command_line import run_command
+from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import fresh_topic, produce
 from tests.support.stored_rows import stored_rows
 
@@ -19,7 +20,7 @@ CLICKS = SourceTable("shop", "public", "clicks")
 
 
 def test_the_daemon_keeps_its_tables_and_their_iceberg_metadata_in_a_metastore(
-    tmp_path: Path, broker: DevBroker
+    tmp_path: Path, broker: DevBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = fresh_topic(broker)
     orders = [(key(id=n), event("c", {"id": n, "day": f"d{n % 2}"})) for n in range(20)]
@@ -69,8 +70,9 @@ def test_the_daemon_keeps_its_tables_and_their_iceberg_metadata_in_a_metastore(
         assert "iceberg_metadata_failed" not in log
         assert "partitions_not_registered" not in log
         file = tmp_path / "ingestd.yaml"
-        checked = [ingestd("validate", "-c", file, "--online"), ingestd("plan", "-c", file)]
-        assert [done.returncode for done in checked] == [0, 0], checked
+        words = (("validate", "-c", file, "--online"), ("plan", "-c", file))
+        checked = [run_command(capsys, *command) for command in words]
+        assert [done.code for done in checked] == [0, 0], checked
         catalog = load_catalog("hive", str(tmp_path / "lake"), {"uri": uri})
         assert catalog.list_tables("ods") == ["clicks", "ingestd_dead_letters", "orders"]
         table = catalog.get_table(Identifier("ods", "orders"))
@@ -81,6 +83,6 @@ def test_the_daemon_keeps_its_tables_and_their_iceberg_metadata_in_a_metastore(
         with IcebergReader(java_catalog()[1:]) as iceberg:
             read = iceberg.read_in_hive(uri, "ice.clicks")
         assert sorted(row["id"] for row in read) == list(range(10))
-        spoken = ingestd("repair", tmp_path / "lake", "ods.clicks", "--metastore", "hive",
-                         "--uri", uri)  # fmt: skip
-        assert spoken.returncode == 0, spoken
+        hive = ("--metastore", "hive", "--uri", uri)
+        spoken = run_command(capsys, "repair", tmp_path / "lake", "ods.clicks", *hive)
+        assert spoken.code == 0, spoken

@@ -7,7 +7,8 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from tests.support.change_events import event, key
-from tests.support.daemon import ingestd, run_daemon
+from tests.support.command_line import run_command
+from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import fresh_topic, produce
 from tests.support.mariadb_server import USER, MariaDbServer
 from tests.support.planted import Planted, files_below
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
 def test_the_daemon_keeps_its_tables_in_a_database_and_its_password_nowhere(
-    tmp_path: Path, broker: DevBroker
+    tmp_path: Path, broker: DevBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     planted, topic = Planted(), fresh_topic(broker)
     events = [(key(id=n), event("c", {"id": n, "v": "x"})) for n in range(20)]
@@ -53,14 +54,17 @@ def test_the_daemon_keeps_its_tables_in_a_database_and_its_password_nowhere(
         with run_daemon(config, tmp_path, until_latest=True) as daemon:
             assert daemon.wait() == 0, daemon.log.read_text()[-3000:]
         file = tmp_path / "ingestd.yaml"
-        checked = [ingestd("validate", "-c", file, "--online"), ingestd("plan", "-c", file)]
-        assert [done.returncode for done in checked] == [0, 0], checked
+        words = (("validate", "-c", file, "--online"), ("plan", "-c", file))
+        checked = [run_command(capsys, *command) for command in words]
+        assert [done.code for done in checked] == [0, 0], checked
         stored = server.run("SELECT database_name, table_name FROM catalog.paimon_tables")
         assert set(stored) == {("ods", "ingestd_dead_letters"), ("ods", "orders")}
         opened = load_catalog("jdbc", str(tmp_path / "lake"), {"uri": uri, "jdbc.user": USER})
         table = opened.get_table(Identifier("ods", "orders"))
         assert sorted(row["id"] for row in stored_rows(table)) == list(range(20))
         assert server.run("SELECT * FROM catalog.paimon_distributed_locks") == []
-    outputs = [(str(done.args), done.stdout + done.stderr) for done in checked]
+    outputs = [
+        (command[0], done.out + done.err) for command, done in zip(words, checked, strict=True)
+    ]
     left = files_below(tmp_path, leaving_out=[tmp_path / "secrets"])
     assert planted.search([*outputs, *left]) == {}

@@ -2,17 +2,17 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ingestd.dev.broker import DevBroker
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
-from tests.support.daemon import catch_up, ingestd
+from tests.support.command_line import run_command
+from tests.support.daemon import catch_up
 from tests.support.kafka_broker import (
     cut_log,
     delete_topic,
@@ -33,12 +33,24 @@ def own_broker() -> Iterator[DevBroker]:
         yield running
 
 
-def verify(folder: Path, config: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    done = ingestd(
-        *("verify", folder / "warehouse", "--against-kafka", "-c", config, "--json"), *arguments
-    )
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.returncode, json.loads(done.stdout)
+def words(folder: Path) -> tuple[Any, ...]:
+    """The command with the file that the daemon had."""
+    return ("verify", folder / "warehouse", "--against-kafka", "-c", folder / "ingestd.yaml")
+
+
+Verify = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Verify:
+    """The command with its exit code and its document."""
+
+    def verified(*arguments: str) -> tuple[int, dict[str, Any]]:
+        done = run_command(capsys, *words(tmp_path), "--json", *arguments)
+        assert done.code in (0, 1), done.out + done.err
+        return done.code, json.loads(done.out)
+
+    return verified
 
 
 def codes(document: dict[str, Any]) -> set[tuple[str, str]]:
@@ -46,7 +58,7 @@ def codes(document: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_offsets_and_rows_are_compared_with_a_real_log(
-    own_broker: DevBroker, tmp_path: Path
+    own_broker: DevBroker, tmp_path: Path, verify: Verify, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger = Ledger(f"v{uuid.uuid4().hex[:8]}", EVENTS, accounts=300)
     ledger.produce(own_broker)
@@ -55,10 +67,7 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     produce_transaction(own_broker, account, [(b"k", b"{")] * 2, commit=False)
     document = pipeline(tmp_path, own_broker.bootstrap, ledger.pattern, batch_rows=EVENTS // 2)
     catch_up(document, tmp_path)
-    config = tmp_path / "ingestd.yaml"
-    config.write_text(yaml.safe_dump(document))
-
-    code, sound = verify(tmp_path, config, "--recount")
+    code, sound = verify("--recount")
     assert (code, sound["findings"]) == (0, [])
     assert len(sound["logs"]) == 2 * PARTITIONS
     assert {log["compared_by"] for log in sound["logs"]} == {"record"}
@@ -67,9 +76,9 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     assert all(value["rows_by_log"] == value["rows_found"] > 0 for value in counted.values())
 
     name = f"{DATABASE}.entry"
-    assert ingestd("truncate", tmp_path / "warehouse", name, "--yes").returncode == 0
-    assert verify(tmp_path, config)[0] == 0  # the offsets are as they were
-    code, emptied = verify(tmp_path, config, name, "--recount")
+    assert run_command(capsys, "truncate", tmp_path / "warehouse", name, "--yes").code == 0
+    assert verify()[0] == 0  # the offsets are as they were
+    code, emptied = verify(name, "--recount")
     assert (code, codes(emptied)) == (1, {("missing-rows", name)})
 
     own_broker.kill()
@@ -77,15 +86,13 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     own_broker.restart()
     delete_topic(own_broker, entry)
     own_broker.create_topic(entry, PARTITIONS)
-    code, lost = verify(tmp_path, config)
+    code, lost = verify()
     assert code == 1
     assert ("log-truncated", f"{account}/0") in codes(lost)
     assert ("topic-recreated", f"{entry}/0") in codes(lost)
-    refused = ingestd(
-        *("verify", tmp_path / "warehouse", "--against-kafka", "-c", config, "--recount")
-    )
-    assert refused.returncode == 2
-    assert "leave out --recount" in refused.stderr
+    refused = run_command(capsys, *words(tmp_path), "--recount")
+    assert refused.code == 2
+    assert "leave out --recount" in refused.err
     # Nothing was written by any of it.
     catalog = FilesystemCatalog(str(tmp_path / "warehouse"), LocalFileIO())
     assert catalog.list_databases() == [DATABASE]
