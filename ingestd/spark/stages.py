@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from ingestd.config.spark_master import has_executors
 from ingestd.errors import FatalError
 from ingestd.ingest.key_changes.completion import complete_rows
+from ingestd.ingest.rows.chunk_cache import ChunkCache
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
@@ -56,7 +57,8 @@ class DecodeTask:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield (slot, bytes) pairs for the shuffle; a FatalError is yielded as the last pair."""
         try:
-            pairs = decode_ranges(self.context, ranges, task_index=task_index)
+            cache = None if self.folder is None else ChunkCache(self.folder)
+            pairs = decode_ranges(self.context, ranges, task_index=task_index, cache=cache)
             yield from write_blobs(pairs, self.folder)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)

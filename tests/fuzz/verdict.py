@@ -48,15 +48,15 @@ _DECLARED = tuple(
 def judge(case: Case) -> None:
     """AssertionError, or whatever a decoder raises, for a case that it does not stand."""
     known, declared = _told(case)
-    chunks = [_chunk(case.sound, 0)]
-    chunks += [_chunk([message], 100 + n) for n, message in enumerate(case.messages)]
-    chunks += [_chunk([*case.messages, *case.sound], 200)]
-    learnt = _Counted(_decoder(case, native=True))
+    chunks = [chunk_of(case.sound, 0)]
+    chunks += [chunk_of([message], 100 + n) for n, message in enumerate(case.messages)]
+    chunks += [chunk_of([*case.messages, *case.sound], 200)]
+    learnt = _Counted(decoder_of(case, native=True))
     made = outcome(learnt, chunks, known, declared)
-    _Counted(_decoder(case, native=True)).decode(chunks[-1], known, declared)
+    _Counted(decoder_of(case, native=True)).decode(chunks[-1], known, declared)
     assert not any("refused" in one for one in made), made
     if case.format in _TWICE and native_module() is not None:
-        assert made == outcome(_decoder(case, native=False), chunks, known, declared)
+        assert made == outcome(decoder_of(case, native=False), chunks, known, declared)
 
 
 class _Counted:
@@ -72,7 +72,8 @@ class _Counted:
         return found
 
 
-def _decoder(case: Case, *, native: bool) -> DataFormat:
+def decoder_of(case: Case, *, native: bool) -> DataFormat:
+    """A new decoder of the case's format, with or without the native extension."""
     schemas = Registered() if describe_format(case.format).registry == "required" else None
     for text in case.schemas if schemas else ():
         schemas.add(text, "PROTOBUF" if case.format == "protobuf" else "AVRO")
@@ -84,7 +85,7 @@ def _told(case: Case) -> tuple[KnownColumns, KnownColumns]:
     """Known columns and declared ones, as the mode of the case says."""
     if not case.knows_table and not case.declares:
         return {}, {}
-    sound = _decoder(case, native=False).decode(_chunk(case.sound, 0), {}, {})
+    sound = decoder_of(case, native=False).decode(chunk_of(case.sound, 0), {}, {})
     known: dict[SourceTable, Mapping[str, DataType]] = {}
     declared: dict[SourceTable, Mapping[str, DataType]] = {}
     for batch in sound.batches:
@@ -101,7 +102,8 @@ def _told(case: Case) -> tuple[KnownColumns, KnownColumns]:
     return known, declared
 
 
-def _chunk(messages: Sequence[Message], first: int) -> RecordChunk:
+def chunk_of(messages: Sequence[Message], first: int) -> RecordChunk:
+    """Messages as records, from the offset `first`."""
     size = len(messages)
     return RecordChunk(
         _TOPIC,

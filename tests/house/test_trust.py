@@ -24,6 +24,8 @@ ALLOWED = {
     ("ingest/rows/blobs.py", "pickle.loads"),
     # What a worker of the same query hands back to the driver through Spark.
     ("spark/stages.py", "pickle.loads"),
+    # What an earlier run of the same batch decoded, in a folder that only this user can read.
+    ("ingest/rows/chunk_cache.py", "pickle.load"),
     # With a loader that makes texts, lists and dictionaries only.
     ("config/preload.py", "yaml.load"),
 }

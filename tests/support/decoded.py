@@ -50,13 +50,14 @@ def outcome(
     found: list[Facts] = []
     for chunk in chunks:
         try:
-            found.append(_facts(decoder.decode(chunk, known or {}, declared or {})))
+            found.append(facts(decoder.decode(chunk, known or {}, declared or {})))
         except UnsupportedError as error:
             found.append({"refused": str(error)})
     return found
 
 
-def _facts(decoded: Decoded) -> Facts:
+def facts(decoded: Decoded) -> Facts:
+    """All that a decoder made of a chunk, in comparable values."""
     return {
         "batches": [_batch_facts(batch) for batch in decoded.batches],
         "rejected": [_unplaced(rejected_record) for rejected_record in decoded.rejected],

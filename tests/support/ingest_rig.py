@@ -17,6 +17,7 @@ from ingestd.cdc.base import (
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_schema
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
+from ingestd.ingest.rows.chunk_cache import ChunkCache
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
@@ -89,6 +90,7 @@ class Rig:
     logs: dict[tuple[str, int], list[bytes | None]] = field(default_factory=dict)
     committed: dict[tuple[str, int], int] = field(default_factory=dict)
     identifier: int = 0
+    cache: ChunkCache | None = None
     fetched: list[int] = field(default_factory=list)
     before: CoveredOffsets | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -177,6 +179,7 @@ class Rig:
                 [range_],
                 task_index=index,
                 fetch=self.fetch,
+                cache=self.cache,
             )
             for slot, blob in pairs:
                 slots.setdefault(slot, []).append(as_bytes(blob))

@@ -6,7 +6,7 @@ sent to the write task of its slot. Rejected records are sent in the same way, a
 dead-letter table.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -22,7 +22,8 @@ from ingestd.cdc.base import (
 )
 from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.rows.blobs import encode_abort_marker, encode_report
+from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
+from ingestd.ingest.rows.chunk_cache import ChunkCache, ChunkKey, NotCachedError
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
 from ingestd.ingest.rows.rejected_records import rejected_record
 from ingestd.ingest.rows.slot_assignment import assign_slots
@@ -54,23 +55,30 @@ def decode_ranges(
     *,
     task_index: int = 0,
     fetch: Fetch | None = None,
+    cache: ChunkCache | None = None,
 ) -> Pairs:
     """Decode the ranges of one task, and yield (slot, blob) pairs for the write stage.
 
-    `fetch` reads a range; None reads it from Kafka. The last pair is the report of the task, in
-    slot `task_index` modulo the number of slots. If the batch must run again, every slot also gets
-    an abort marker, so that nothing is written. Decoding continues, so that one run discovers all
-    schema differences.
+    `fetch` reads a range; None reads it from Kafka. `cache` holds chunks of new tables between two
+    runs of the batch. The last pair is the report of the task, in slot `task_index` modulo the
+    number of slots. If the batch must run again, every slot also gets an abort marker, so that
+    nothing is written. Decoding continues, so that one run discovers all schema differences.
 
     Raises SourceError if fetching fails (LogChangedError if a log no longer has its range), and
     PolicyStopError, SchemaConflictError, ConfigError or UnsupportedError if the configuration or a
     table does not allow the records.
     """
-    task = _DecodeTask(context, task_index)
+    task = _DecodeTask(context, task_index, cache)
     for source, of_source in groupby(ranges, lambda offset_range: offset_range.source):
-        for chunk in task.fetch(source, tuple(of_source), fetch):
+        unread = []
+        for offset_range in of_source:
+            rest = yield from task.resume(offset_range)
+            unread += [rest] if rest.start < rest.until else []
+        for chunk in task.fetch(source, unread, fetch):
             decoded = task.decode(source, chunk)
             yield from task.send(source, chunk, decoded)
+            if cache is not None:
+                task.keep(cache, source, chunk, decoded)
     yield from task.finish()
 
 
@@ -93,8 +101,13 @@ def shape_again(
 class _DecodeTask:
     """One decode task: its context, its caches, and its findings."""
 
-    def __init__(self, context: BatchContext, task_index: int) -> None:
+    def __init__(
+        self, context: BatchContext, task_index: int, cache: ChunkCache | None = None
+    ) -> None:
         self._context = context
+        self._cache = cache
+        self._cached_until: dict[tuple[str, str, int], int] = {}
+        """By topic partition, the end of the cached chunks that cover a range from its start."""
         self._task_index = task_index
         self._targets = Targets(context)
         self._findings = Findings(context.sources, context.event_time_columns())
@@ -102,6 +115,36 @@ class _DecodeTask:
         self.images = set(context.sources) if context.needs_before_images() else set[str]()
         """Sources that are decoded with the before images of changes."""
         self._renames = context.follows_renames()
+
+    def resume(self, offset_range: OffsetRange) -> Generator[tuple[int, Blob], None, OffsetRange]:
+        """Yield blobs of cached chunks from the start of a range; return the rest of the range."""
+        source, where = offset_range.source, (offset_range.topic, offset_range.partition)
+        while self._cache is not None:
+            key = ChunkKey(source, *where, offset_range.start, images=source in self.images)
+            cached = self._cache.get(key, self._known(source, offset_range.topic))
+            if cached is None or cached[0].offsets[-1] >= offset_range.until:
+                break
+            try:
+                yield from self.send(source, *cached)
+            except NotCachedError:
+                break
+            offset_range = replace(offset_range, start=int(cached[0].offsets[-1]) + 1)
+        self._cached_until[source, *where] = offset_range.start
+        return offset_range
+
+    def keep(self, cache: ChunkCache, source: str, chunk: RecordChunk, decoded: Decoded) -> None:
+        """Cache a chunk if all before it in its range are cached and its tables do not exist."""
+        where = (source, chunk.topic, chunk.partition)
+        start = self._cached_until.pop(where, None)
+        if start is None or not self._findings.runs_again:
+            return
+        key, known = ChunkKey(*where, start, source in self.images), self._known(*where[:2])
+        is_new = not any(batch.source in known for batch in decoded.batches)
+        if is_new and cache.put(key, chunk, decoded):
+            self._cached_until[where] = int(chunk.offsets[-1]) + 1
+
+    def _known(self, source: str, topic: str) -> TargetColumns:
+        return TargetColumns(self._context, self._targets, source, topic)
 
     def fetch(
         self, source: str, ranges: Sequence[OffsetRange], fetch: Fetch | None
@@ -126,13 +169,13 @@ class _DecodeTask:
 
     def decode(self, source: str, chunk: RecordChunk) -> Decoded:
         """Decode a chunk into changes by source table, in the column types of their targets."""
+        known = self._known(source, chunk.topic)
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         settings = self._context.sources[source]
         format_settings = replace(
             settings.format_settings, images=source in self.images, renames=self._renames
         )
         data_format = shared_data_format(settings.data_format, source, format_settings)
-        known = TargetColumns(self._context, self._targets, source, chunk.topic)
         decoded = data_format.decode(usable, known, replace(known, only_declared=True))
         return replace(decoded, rejected=[*oversized, *decoded.rejected])
 
@@ -142,8 +185,8 @@ class _DecodeTask:
         if source not in self.images and any(rows.needs_before_images for rows in shaped):
             yield from self.send(source, chunk, self.decode_with_before_images(source, chunk))
             return
-        self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
+        self._findings.counts.control += decoded.control
         dead_letters = [
             DeadLetter(record, self._table_of(source, record)) for record in decoded.rejected
         ]

@@ -109,7 +109,11 @@ class Findings:
     _samples: list[RejectedSample] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Count the records of a chunk, and record the findings about its rows."""
+        """Count the records of a chunk, and record the findings about its rows.
+
+        Nothing is counted if a cached chunk lacks a record whose time is read (NotCachedError).
+        """
+        EventClock(self.sources, self.times).note(source, chunk, shaped)
         for rows in shaped:
             table = rows.table or ""
             for reason, count in rows.skipped.items():
@@ -120,7 +124,6 @@ class Findings:
                 self._note_position(table, rows.batch)
             if rows.discovery is not None:
                 self.note_discovery(rows.discovery)
-        EventClock(self.sources, self.times).note(source, chunk, shaped)
         where = TopicPartition(source, chunk.topic, chunk.partition)
         if self.event_time_columns:
             self._note_event_times(where, shaped)
