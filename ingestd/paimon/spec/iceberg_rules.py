@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec import iceberg_options
+from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType, walk_types
 from ingestd.paimon.spec.file_options import data_file_styles
 from ingestd.paimon.spec.option_types import Options
@@ -136,17 +137,40 @@ def _refuse_partitions(schema: TableSchema) -> None:
             )
 
 
-def refuse_iceberg_change(before: TableSchema, after: TableSchema) -> None:
+def refuse_iceberg_change(
+    before: TableSchema, after: TableSchema, *, has_snapshots: bool = True
+) -> None:
     """Raise UnsupportedError if a schema change makes the Iceberg metadata of a table impossible.
 
     A table created by another program, for which Iceberg metadata was impossible before the change,
-    may be changed.
+    may be changed, and a table without snapshots may get another number of levels.
     """
     try:
         refuse_iceberg(before)
     except UnsupportedError:
         return
     refuse_iceberg(after)
+    if has_snapshots:
+        _refuse_other_top_level(before, after)
+
+
+def _refuse_other_top_level(before: TableSchema, after: TableSchema) -> None:
+    """Raise UnsupportedError if a change of options gives a table another top level.
+
+    Iceberg metadata exposes the files of this level; compactions keep files of higher levels, so
+    their rows would not be shown. With deletion vectors, it does not depend on the top level.
+    """
+    kept = [iceberg_settings(schema.options) for schema in (before, after)]
+    if None in kept or not after.primary_keys or exposes_vectors(after.options):
+        return
+    levels = num_levels(before.options)
+    if levels != num_levels(after.options):
+        option = honoured.NUM_LEVELS.name
+        raise _refusal(
+            f"Iceberg readers see the files of the highest of {levels} levels, and would see no "
+            f"rows with {num_levels(after.options)}; set '{option}' = '{levels}' as well, so that "
+            "their number stays"
+        )
 
 
 def type_without_iceberg(options: Options, t: DataType) -> DataType | None:

@@ -81,7 +81,7 @@ def apply_changes(
     check_merge_options(changed)
     check_changelog_options(changed)
     refuse_new_options(_options_set(changes))
-    refuse_iceberg_change(schema, changed)
+    refuse_iceberg_change(schema, changed, has_snapshots=has_snapshots)
     check_record_level_expire(changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis)
 

@@ -127,6 +127,20 @@ def test_vectors_that_readers_cannot_find_or_follow_are_refused(
         refuse_unsupported(schema(options={**VECTORS, name: value}), for_write=True)
 
 
+@pytest.mark.parametrize("trigger", ["2", "9"])
+def test_another_top_level_is_refused_and_the_way_out_keeps_it(trigger: str) -> None:
+    columns = [("id", parse_type("INT")), ("v", parse_type("INT"))]
+    change = SetOption("num-sorted-run.compaction-trigger", trigger)
+    before = new_schema(columns, ("id",), (), {"bucket": "1", **ON}, 0)
+    with pytest.raises(UnsupportedError, match="set 'num-levels' = '6' as well"):
+        apply_changes(before, [change], 0)
+    apply_changes(before, [change, SetOption("num-levels", "6")], 0)
+    apply_changes(before, [change], 0, has_snapshots=False)
+    for other in ({"bucket": "1"}, {"bucket": "1", **VECTORS}):
+        apply_changes(new_schema(columns, ("id",), (), other, 0), [change], 0)
+    apply_changes(schema(), [change], 0)
+
+
 def test_a_column_that_the_metadata_cannot_have_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"column 'v': TIME\(3\).*use another type"):
         apply_changes(schema(), [AddColumn("v", parse_type("TIME(3)"))], 0)
