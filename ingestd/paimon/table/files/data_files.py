@@ -207,12 +207,13 @@ class DataFileReader:
         if file_part.rows.num_rows == file.row_count:
             check_nulls(path, file_part.rows, file, table.schemas(file.schema_id))
         rows, at = file_part.rows, np.empty(0, np.int64)
-        kept = self._kept(partition, bucket, file)
-        tracks = table.options.row_tracking and has_row_ids(fields)
-        if kept is not None or tracks:
+        if table.options.row_tracking and has_row_ids(fields):
             at = _positions(file_part.ranges)
+        kept = self._kept(partition, bucket, file)
         if kept is not None:
-            rows, at = rows.filter(pa.array(kept[at])), at[kept[at]]
+            masks = [kept[start : start + count] for start, count in file_part.ranges]
+            mask = np.concatenate(masks) if masks else kept[:0]
+            rows, at = rows.filter(pa.array(mask)), at[mask] if len(at) else at
         with _evolving(path, same=file.schema_id == table.schema.id):
             return self._as_declared(rows, at, partition, file, fields)
 
