@@ -1,13 +1,12 @@
 """The state of one micro-batch, and the records that it reads again because of a late truncate."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ingestd.ingest.batch_events import BatchListener, TableCommit
 from ingestd.ingest.settings.context import (
-    BatchContext,
     CoveredOffsets,
     QualifiedSourceTable,
     SourceSettings,
@@ -20,12 +19,12 @@ from ingestd.ingest.tables.log_positions import by_name, lowest
 from ingestd.ingest.tables.managed_table import covered_before
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.offset_ranges import (
     BatchOffsets,
     OffsetRange,
     Offsets,
     SourcePartition,
-    starts_of,
 )
 from ingestd.kafka.offsets import OffsetClient
 
@@ -76,8 +75,8 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
     `until` are the end offsets of the batch, from which the partitions of topics are known.
     """
 
-    def before(name: str, position: int) -> CoveredOffsets | None:
-        covered = covered_before(registry.tables[name], settings.name, position)
+    def before(name: str, point: SourcePoint) -> CoveredOffsets | None:
+        covered = covered_before(registry.tables[name], settings.name, point)
         if covered is None:
             return None
         source_topics = {topic: registry.keys[topic] for topic in registry.source_topics(name)}
@@ -120,30 +119,3 @@ def _begins(
             for topic, begins in cluster.beginning_offsets(partitions).items():
                 starts.update({(name, topic, id_): begin for id_, begin in begins.items()})
     return starts
-
-
-def reading_again(
-    context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
-) -> BatchContext:
-    """Return the context for a batch that reads `reading`, more than its own ranges `batch`.
-
-    With this context, dead letters are written only for the batch's own ranges. The other records
-    were handled by an earlier batch, which has also written their dead letters. The covered offsets
-    of the dead-letter table do not suffice to skip them if dead letters are sent to a topic.
-    """
-    own = starts_of(batch)
-    dead_letters = context.tables[context.dead_letters]
-    covered = {
-        source: {topic: dict(partitions) for topic, partitions in topics.items()}
-        for source, topics in dead_letters.covered.items()
-    }
-    for offset_range in reading:
-        first = own.get(
-            (offset_range.source, offset_range.topic, offset_range.partition), offset_range.until
-        )
-        known = covered.setdefault(offset_range.source, {}).setdefault(offset_range.topic, {})
-        known[offset_range.partition] = max(first, known.get(offset_range.partition, 0))
-    return replace(
-        context,
-        tables={**context.tables, context.dead_letters: replace(dead_letters, covered=covered)},
-    )

@@ -41,13 +41,14 @@ from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.tables.watermarks import Watermarks
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split
+from ingestd.ingest.values.source_points import NO_POINT
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split, starts_of
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.spark.batch import Batch, reading_again, stream_of
+from ingestd.spark.batch import Batch, stream_of
 from ingestd.spark.prefetch import Prefetch
 from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
@@ -187,10 +188,24 @@ class MicroBatch:
         try:
             result = self._run_attempts(batch)
         except WorkerLostError:
-            if self.set_aside.find_culprits(batch.ranges):
+            if self._gives_up(batch) or self.set_aside.find_culprits(batch.ranges):
                 return None
             raise
         return None if self.set_aside.judge(result, batch.ranges) else result
+
+    def _gives_up(self, batch: Batch) -> bool:
+        """Return whether a worker was lost because of records that truncates read again.
+
+        The truncates that need them are then refused.
+        """
+        own = starts_of(batch.ranges)
+        again = []
+        for read in batch.truncates.reading(batch.ranges, batch.stream):
+            start = own.get((read.source, read.topic, read.partition), read.until)
+            again.append(replace(read, until=start))
+        again = [read for read in again if read.rows]
+        unreadable = self.set_aside.culprits(again) if again else []
+        return batch.truncates.give_up(unreadable, batch.ranges, batch.stream)
 
     def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
         span, ranges = self._registry.begin(offsets), offsets.ranges()
@@ -200,8 +215,8 @@ class MicroBatch:
     def _run_attempts(self, batch: Batch) -> AttemptResult:
         """Run the stages until an attempt needs no further one, and return its result.
 
-        No attempt follows one that found an unreadable range. Raises SchemaConflictError if the
-        last allowed attempt needs a further one.
+        No attempt follows one that found an unreadable range in the batch itself. Raises
+        SchemaConflictError if the last allowed attempt needs a further one.
         """
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:
@@ -217,17 +232,22 @@ class MicroBatch:
                 self._settled = not result.runs_again
                 if self._settled:
                     self._take_comments(batch, context, result)
-                if self._settled or result.unreadable:
+                given_up = batch.truncates.give_up(result.unreadable, batch.ranges, batch.stream)
+                if self._settled or (result.unreadable and not given_up):
                     return result
                 self._prefetch.forget()
-                with batch.phase("evolve"):
-                    limits = self._settings.routing.limits
-                    _act_on_findings(self._registry, self._listener, limits, context, batch, result)
+                if not given_up:
+                    self._evolve(batch, context, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers schema changes after {_MAX_ATTEMPTS} "
             f"attempts: {'; '.join(map(str, result.discoveries[:3]))}"
         )
+
+    def _evolve(self, batch: Batch, context: BatchContext, result: AttemptResult) -> None:
+        with batch.phase("evolve"):
+            limits = self._settings.routing.limits
+            _act_on_findings(self._registry, self._listener, limits, context, batch, result)
 
     def _take_comments(self, batch: Batch, context: BatchContext, result: AttemptResult) -> None:
         """Apply comments of the source, which need no further run of the batch."""
@@ -249,8 +269,6 @@ class MicroBatch:
             refused_tables=batch.refused,
             owners=batch.owners,
         )
-        if reading != batch.ranges:
-            context = reading_again(context, reading, batch.ranges)
         return context, self._groups(reading)
 
     def _follow(self, batch: Batch) -> None:
@@ -338,8 +356,8 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=lasting.position if lasting else None,
-            position=result.positions.get(name, -1),
+            truncated=lasting.point if lasting else None,
+            reached=result.reached.get(name, NO_POINT),
             batch=batch.batch_id,
             watermark=self._watermarks.of(
                 name, partial(self._registry.topic_partitions, name, topics)

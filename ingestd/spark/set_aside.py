@@ -248,20 +248,23 @@ class SetAsideTopics:
         partitions. The batch then reads nothing of them, not even earlier records: the client
         fetches ahead, which would kill the next worker, too.
         """
-        memory, ranges = self._memory, list(ranges)
-        starts = starts_of(ranges)
-        culprits = [
-            unreadable
-            for source_ranges in by_source(ranges)
-            for unreadable in find_unreadable(
-                self._settings.sources[source_ranges[0].source].kafka, source_ranges, memory
-            )
-        ]
+        ranges = list(ranges)
+        starts, culprits = starts_of(ranges), self.culprits(ranges)
         for culprit in culprits:
             partition = (culprit.range.source, culprit.range.topic, culprit.range.partition)
             self._held_at[partition] = starts[partition]
             self._add_unreadable(culprit)
         return bool(culprits)
+
+    def culprits(self, ranges: Iterable[OffsetRange]) -> list[Unreadable]:
+        """Return the ranges whose records exceed a worker's memory, from the first such record."""
+        return [
+            unreadable
+            for source_ranges in by_source(ranges)
+            for unreadable in find_unreadable(
+                self._settings.sources[source_ranges[0].source].kafka, source_ranges, self._memory
+            )
+        ]
 
     def poll(self) -> None:
         """Check or start a retry of an unreadable partition.

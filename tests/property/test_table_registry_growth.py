@@ -1,6 +1,7 @@
 """What the driver does for a batch follows what the batch touches, not what the lake holds."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ingestd.ingest.settings.context import TruncatePoint
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.data_types import DataType
@@ -67,10 +69,26 @@ def test_tasks_get_the_tables_of_their_topics_and_of_the_names_of_others(
     assert set(context.tables) == {DEAD, "db.b"}
     assert context.others == {"db.a", "db.c"}
     more = registry.context(
-        1, {"db.c": TruncatePoint(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"}
+        1,
+        {"db.c": TruncatePoint(SourcePoint(5), {})},
+        [_range("topic-b", 20)],
+        {"db.a", "db.unknown"},
     )
     assert set(more.tables) == {DEAD, "db.a", "db.b", "db.c"}
     assert set(registry.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}
+
+
+def test_tasks_get_a_table_that_lacks_earlier_batches_whatever_its_topics_are(
+    registry: TableRegistry, schema: TableSchema
+) -> None:
+    """A table that was rolled back can lack its first record of a topic."""
+    registry.ensure("db.a", schema)
+    _fill(registry, "db.a", "topic-a")
+    registry.finish(_span(**{"topic-a": 10, "topic-b": 10}))
+    assert set(registry.context(1, {}, [_range("topic-b")]).tables) == {DEAD}
+    registry.tables["db.a"] = replace(registry.tables["db.a"], covered={})
+    assert set(registry.context(1, {}, [_range("topic-b")]).tables) == {DEAD, "db.a"}
+    assert set(registry.context(1, {}, [_range("topic-c")]).tables) == {DEAD}
 
 
 def test_a_topic_that_fed_a_table_is_known_after_a_restart(

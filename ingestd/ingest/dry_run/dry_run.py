@@ -27,6 +27,7 @@ from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.ingest.values.source_points import NO_POINT
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType, RowKind
@@ -180,7 +181,7 @@ class _Run:
     def _start_over(self) -> None:
         """Reset the covered offsets of all tables, so that no record is skipped."""
         for name, table in self._registry.tables.items():
-            fresh = table.progress and replace(table.progress, truncated=None, position=-1)
+            fresh = table.progress and replace(table.progress, truncated=None, reached=NO_POINT)
             self._registry.tables[name] = replace(table, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, offset_range: OffsetRange) -> Iterator[Report]:
@@ -289,7 +290,7 @@ def _only(report: Report, table: str) -> Report:
         truncates=tuple(truncate for truncate in report.truncates if truncate.table == table),
         source_tables={table: report.source_tables[table]},
         topics={table: report.topics[table]},
-        positions={table: report.positions.get(table, -1)},
+        reached={table: report.reached.get(table, NO_POINT)},
     )
 
 

@@ -22,6 +22,7 @@ from ingestd.ingest.stages.decode_stage import shape_again
 from ingestd.ingest.tables.log_positions import UNKNOWN, by_name
 from ingestd.ingest.tables.managed_table import state_before
 from ingestd.ingest.values.counts import TopicPartition
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
@@ -61,14 +62,16 @@ def base_before(context: BatchContext, identifier: str, position: int) -> BaseSn
     target = context.tables[identifier]
     if target.snapshot_id is None:
         return BaseSnapshot(None, target.covered)
-    if target.position_reached < position:
-        return BaseSnapshot(target.snapshot_id, target.covered, target.position_reached)
+    reached = target.reached.position
+    if reached < position:
+        return BaseSnapshot(target.snapshot_id, target.covered, reached)
     newest = find_snapshot(target.table.io, target.table.paths, target.snapshot_id)
-    state = state_before(target.table, newest, context.pipeline, position - 1)
+    state = state_before(target.table, newest, context.pipeline, SourcePoint(position - 1))
     if state is None:
         return None
     names = {(name.source, name.topic): key for key, name in state.progress.topics.items()}
-    return BaseSnapshot(state.snapshot_id, by_name(state.progress.end, names), state.position)
+    covered = by_name(state.progress.end, names)
+    return BaseSnapshot(state.snapshot_id, covered, state.reached.position)
 
 
 @dataclass(frozen=True, slots=True)

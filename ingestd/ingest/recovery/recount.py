@@ -26,6 +26,7 @@ from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import LogOffsets, TopicKeys, by_name
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.ingest.values.source_points import NO_POINT
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, cut
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
@@ -214,8 +215,8 @@ class Replay:
             step = TableStep(
                 topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
                 source_tables=result.source_tables.get(name, frozenset()),
-                truncated=lasting.position if lasting else None,
-                position=result.positions.get(name, -1),
+                truncated=lasting.point if lasting else None,
+                reached=result.reached.get(name, NO_POINT),
             )
             messages = result.messages.get(name, ())
             self._registry.commit(name, messages, span, step, overwrite=truncate is not None)

@@ -17,6 +17,7 @@ from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.isolated_fetch import Unreadable
 
 KIND = "_VALUE_KIND"
@@ -106,12 +107,12 @@ class Report:
     """The findings of a decode task, without rows.
 
     Three fields are by table: `source_tables` are the numbers of rows by source table, `topics` the
-    (source, topic) pairs of the rows, and `positions` the largest source position of the streamed
-    rows. `rejected` are samples of rejected records; `counts` has their total number. `times`
-    are the event times of changes. `last_records` maps topic partitions to offset and checksum of
-    the last record that was read. `unreadable` are ranges that cannot be read although their
-    brokers respond. If `runs_again`, the driver must handle findings, such as new columns, and run
-    the batch again.
+    (source, topic) pairs of the rows, and `reached` the latest point of the streamed rows.
+    `rejected` are samples of rejected records; `counts` has their total number. `times` are the
+    event times of changes. `last_records` maps topic partitions to offset and checksum of the last
+    record that was read. `unreadable` are ranges that cannot be read although their brokers
+    respond. If `runs_again`, the driver must handle findings, such as new columns, and run the
+    batch again.
     """
 
     runs_again: bool = False
@@ -119,7 +120,7 @@ class Report:
     truncates: tuple[TableTruncate, ...] = ()
     source_tables: dict[str, Mapping[QualifiedSourceTable, int]] = field(default_factory=dict)
     topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
-    positions: dict[str, int] = field(default_factory=dict)
+    reached: dict[str, SourcePoint] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)

@@ -46,6 +46,7 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.settings.soft_deletes import SoftDeletes
 from ingestd.ingest.values.row_groups import Values
+from ingestd.ingest.values.source_points import is_after, times_of
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.merge.row_kinds import (
@@ -210,22 +211,21 @@ def _discovery(
 def only_new(
     source: str, chunk: RecordChunk, context: TableContext, batch: ChangeBatch
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Drop rows that the table already covers, or that are older than its last truncate.
+    """Drop rows that the table already covers, or that are older than a truncate of the table.
 
-    Rows without a position count as newer. Returns the remaining rows, and the counts of dropped
-    rows by reason.
+    Rows without a position count as newer, except before the truncate in its topic partition.
+    Returns the other rows, and counts of dropped ones by reason.
     """
-    covered = context.covered_until(source, chunk.topic, chunk.partition)
-    new = batch.offset >= covered
-    skipped = {"covered": int(np.count_nonzero(~new))}
-    if skipped["covered"]:
-        batch = batch.filter(new)
+    where = (source, chunk.topic, chunk.partition)
+    new = batch.offset >= context.covered_until(*where)
+    needed = new & (batch.offset >= context.truncated_until(*where))
+    if not needed.all():
+        batch = batch.filter(needed)
     if context.truncate_before is not None:
-        positions = effective_positions(batch.position)
-        newer = (positions > context.truncate_before) | (positions < 0)
-        skipped["truncated"] = int(np.count_nonzero(~newer))
-        batch = batch.filter(newer)
-    return batch, skipped
+        positions, times = effective_positions(batch.position), times_of(chunk, batch.offset)
+        batch = batch.filter((positions < 0) | is_after(positions, times, context.truncate_before))
+    count = int(np.count_nonzero(new))
+    return batch, {"covered": len(new) - count, "truncated": count - len(batch.offset)}
 
 
 def without_invalid(

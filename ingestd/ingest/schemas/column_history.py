@@ -8,6 +8,7 @@ several times.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,13 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.errors import FormatError, SchemaConflictError
 from ingestd.ingest.values.row_groups import Values
+from ingestd.ingest.values.source_points import (
+    NO_POINT,
+    UNKNOWN_TIME,
+    SourcePoint,
+    later_point,
+    times_of,
+)
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import coalesced
 from ingestd.paimon.spec import honoured_options as honoured
@@ -60,7 +68,14 @@ class ProvenChange:
     stated: StatementOrigin | None = None
 
     def __lt__(self, other: "ProvenChange") -> bool:
+        if self.point.is_after(other.point) or other.point.is_after(self.point):
+            return other.point.is_after(self.point)
         return self._order < other._order
+
+    @property
+    def point(self) -> SourcePoint:
+        """The position of the statement, and the timestamp of its record, if these are known."""
+        return SourcePoint(self.position, self.stated.time if self.stated else UNKNOWN_TIME)
 
     @property
     def _order(self) -> tuple[int, int, int, str, str]:
@@ -131,9 +146,21 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
     return ProvenChange(int(position), str(old), str(new), at)
 
 
-def followed_until(column_history: Ledger) -> int:
-    """Return the position of the newest DDL statement that a table has applied, or -1."""
-    return max((change.position for change in column_history), default=-1)
+def not_applied(
+    changes: Iterable[ProvenChange], column_history: Ledger
+) -> tuple[ProvenChange, ...]:
+    """Return those changes of a statement that are later than all changes of a table.
+
+    A statement that was sent again has the position of one that was applied.
+    """
+    newest = reduce(later_point, (change.point for change in column_history), NO_POINT)
+    applied = {(change.position, change.old, change.new) for change in column_history}
+    return tuple(
+        change
+        for change in changes
+        if change.point.is_after(newest)
+        and (change.position, change.old, change.new) not in applied
+    )
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
@@ -212,7 +239,7 @@ def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mas
     if (chunk.topic, chunk.partition) == (at.topic, at.partition):
         older = batch.offset < at.offset
     else:
-        times = chunk.timestamps[np.searchsorted(chunk.offsets, batch.offset)]
+        times = times_of(chunk, batch.offset)
         older = (times < at.time) | ((times == at.time) & ~named & bool(change.new))
     return np.where(unknown, older, before)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ingestd.cdc.base import NO_COMMENTS, Comments
 from ingestd.ingest.schemas.column_history import ProvenChange
 from ingestd.ingest.settings.context import QualifiedSourceTable
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.paimon.spec.data_types import DataType
 
 
@@ -60,12 +61,12 @@ class Discovery:
 class TableTruncate:
     """A truncate that a table has not applied yet, and the record that contains it.
 
-    Rows with a source position up to `position` are older; `position` is None if unknown.
+    `point` is None if the truncate has no position.
     """
 
     table: str
     source_table: QualifiedSourceTable
-    position: int | None
+    point: SourcePoint | None
     topic: str
     partition: int
     offset: int

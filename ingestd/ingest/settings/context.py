@@ -18,6 +18,7 @@ from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.settings.watermark_rules import WatermarkRules
+from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, last_truncate
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
@@ -180,12 +181,13 @@ class SourceSettings:
 class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    Older are the rows with a source position up to `position` (None if positions are unknown), and
-    the rows before the offsets `covered` (None: before the covered offsets of the table). The batch
-    reads records from `covered` on, even if the table covered them before.
+    Older are the rows that are not after `point` (None: only `until` decides), and those before the
+    offsets `until`, the first after the record of the truncate. The batch reads records from the
+    offsets `covered` on, even if the table covered them before (None: no such records).
     """
 
-    position: int | None = None
+    point: SourcePoint | None
+    until: CoveredOffsets
     covered: CoveredOffsets | None = None
 
 
@@ -195,11 +197,11 @@ class TableContext:
 
     `sequence_base` is the first sequence number of the batch (the largest existing sequence number
     + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
-    are the offsets that the table already covers. Rows with a source position up to
-    `truncate_before` are older than the last truncate of the table (None: later batches read no
-    such rows). `source_tables` are those of its rows, and `position_reached` is the largest source
-    position in the table, -1 if unknown. Old values are looked up in the snapshot `snapshot_id`,
-    which is None for an empty table.
+    are the offsets that the table already covers. Rows that are not after `truncate_before` are
+    older than the last truncate of the table (None: there are no such rows), and so are rows before
+    the offsets `truncates` of this batch.
+    `source_tables` are those of its rows, and `reached` is the latest point of its rows. Old values
+    are looked up in the snapshot `snapshot_id`, which is None for an empty table.
     """
 
     identifier: str
@@ -208,18 +210,19 @@ class TableContext:
     sequence_base: int = 0
     assigners: int = 1
     covered: CoveredOffsets = field(default_factory=dict)
-    truncate_before: int | None = None
+    truncate_before: SourcePoint | None = None
+    truncates: CoveredOffsets = field(default_factory=dict)
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
-    position_reached: int = -1
+    reached: SourcePoint = NO_POINT
     snapshot_id: int | None = None
 
     def truncated(self, truncate: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated."""
-        position, covered = truncate.position, truncate.covered
         return replace(
             self,
-            truncate_before=self.truncate_before if position is None else position,
-            covered=self.covered if covered is None else covered,
+            truncate_before=last_truncate(self.truncate_before, truncate.point),
+            truncates=truncate.until,
+            covered=self.covered if truncate.covered is None else truncate.covered,
             index_entries=IndexEntries(),
             snapshot_id=None,
         )
@@ -231,6 +234,10 @@ class TableContext:
     def covered_until(self, source: str, topic: str, partition: int) -> int:
         """Return the first offset that the table does not cover, or 0 for a new topic partition."""
         return self.covered.get(source, {}).get(topic, {}).get(partition, 0)
+
+    def truncated_until(self, source: str, topic: str, partition: int) -> int:
+        """Return the first offset after the truncates of this batch, 0 without truncates."""
+        return self.truncates.get(source, {}).get(topic, {}).get(partition, 0)
 
 
 def commit_user(pipeline: str) -> str:
@@ -292,6 +299,17 @@ class BatchContext:
         """
         target = self.tables.get(table)
         return self.owners.get(table, target.source_tables if target else frozenset())
+
+    def covered_by_all(self, table: str | None, source: str, topic: str, partition: int) -> int:
+        """Return the offset up to which rejected records of a table have been reported.
+
+        Records from this offset on are not covered by the dead-letter table, or not by `table`, so
+        they were never read, or were written before the table was rolled back. If `table` is None,
+        the target of the records is unknown: every table of the batch counts. A table that is not
+        in the batch covers all that the dead-letter table covers.
+        """
+        names = self.tables if table is None else {self.dead_letters, table} & self.tables.keys()
+        return min(self.tables[name].covered_until(source, topic, partition) for name in names)
 
     def announces_input_changelog(self) -> bool:
         """Return whether the configuration sets the changelog producer `input` for any table."""

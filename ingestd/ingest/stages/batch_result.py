@@ -13,6 +13,7 @@ from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, later_point
 from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
@@ -36,7 +37,7 @@ class AttemptResult:
     replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
     `contested` tables in `BatchContext.owners`, and runs the batch again. Otherwise `messages` has
     an entry for each table with rows, and truncated tables are committed with `overwrite`.
-    `source_tables`, `topics` and `positions` are the input of the progress records, by table.
+    `source_tables`, `topics` and `reached` are the input of the progress records, by table.
     `rejected` are samples for the log. `times` are the event times of this run. `last_records` maps
     topic partitions to offset and checksum of the last record that was read. If ranges are
     `unreadable`, the batch must run again without them.
@@ -48,7 +49,7 @@ class AttemptResult:
     truncates: tuple[TableTruncate, ...]
     source_tables: Mapping[str, frozenset[QualifiedSourceTable]]
     topics: Mapping[str, frozenset[tuple[str, str]]]
-    positions: Mapping[str, int]
+    reached: Mapping[str, SourcePoint]
     counts: Counts
     rejected: tuple[RejectedSample, ...]
     times: BatchTimes = field(default_factory=BatchTimes)
@@ -89,7 +90,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         truncates=tuple(filter(is_admitted, _all(r.truncates for r in reports))),
         source_tables=_source_tables(reports, owners),
         topics=topics,
-        positions=_positions(reports),
+        reached=_reached(reports),
         counts=counts,
         rejected=_all(report.rejected for report in reports)[:MAX_SAMPLES],
         times=times,
@@ -155,9 +156,9 @@ def _last_records(reports: Iterable[Report]) -> dict[TopicPartition, tuple[int, 
     return last
 
 
-def _positions(reports: Iterable[Report]) -> dict[str, int]:
-    reached: dict[str, int] = {}
+def _reached(reports: Iterable[Report]) -> dict[str, SourcePoint]:
+    reached: dict[str, SourcePoint] = {}
     for report in reports:
-        for table, position in report.positions.items():
-            reached[table] = max(position, reached.get(table, -1))
+        for table, point in report.reached.items():
+            reached[table] = later_point(reached.get(table, NO_POINT), point)
     return reached

@@ -22,6 +22,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
+from ingestd.ingest.dead_letters.stored_records import without_stored
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
 from ingestd.ingest.rows.chunk_cache import ChunkCache, ChunkKey, NotCachedError
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
@@ -328,21 +329,23 @@ class _DecodeTask:
     ) -> Pairs:
         """Yield the records that become dead letters, as rows of the dead-letter table.
 
-        Records that the table covers are left out. Raises PolicyStopError if the policy stops the
-        pipeline because of one of the records.
+        Records that their tables cover are left out, and records that have a dead letter already.
+        Raises PolicyStopError if the policy stops the pipeline because of one of the records, and
+        FormatError if the dead-letter table is damaged.
         """
-        target = self._context.tables[self._context.dead_letters]
-        covered = target.covered_until(source, chunk.topic, chunk.partition)
-        new = [
-            dead_letter for dead_letter in dead_letters if dead_letter.rejected.offset >= covered
-        ]
+        context, position = self._context, (source, chunk.topic, chunk.partition)
+        target = context.tables[context.dead_letters]
+        tables = {dead_letter.table for dead_letter in dead_letters}
+        covered = {table: context.covered_by_all(table, *position) for table in tables}
+        new = [letter for letter in dead_letters if letter.rejected.offset >= covered[letter.table]]
+        if context.dead_letter_topic is None:
+            new = without_stored(target.table, source, new, target.covered_until(*position))
         new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:
             return
         self._findings.note_topic(target.identifier, source, chunk.topic)
-        where = TopicPartition(source, chunk.topic, chunk.partition)
-        rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
-        yield from self._place(target, where, rows)
+        rows = dead_letter_rows(context.pipeline, source, new, chunk)
+        yield from self._place(target, TopicPartition(*position), rows)
 
     def _release(self) -> Pairs:
         """Yield blobs of rows that were buffered for deduplication, unless the batch runs again."""

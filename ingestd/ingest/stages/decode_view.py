@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ingestd.ingest.settings.context import BatchContext, CoveredOffsets, TableContext
+from ingestd.ingest.values.source_points import NO_POINT
 from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition, starts_of
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
@@ -32,7 +33,7 @@ def _table_view(table: TableContext, starts: Mapping[SourcePartition, int]) -> T
         table,
         index_entries=_NO_INDEX,
         sequence_base=0,
-        position_reached=-1,
+        reached=NO_POINT,
         snapshot_id=None,
         covered=_held_of(table.covered, starts),
     )

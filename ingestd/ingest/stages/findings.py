@@ -21,6 +21,7 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, later_point, point_at
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.paimon.spec.data_types import DataType
@@ -104,7 +105,7 @@ class Findings:
     _truncates: list[TableTruncate] = field(default_factory=list)
     _source_tables: dict[str, Counter[QualifiedSourceTable]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    _positions: dict[str, int] = field(default_factory=dict)
+    _reached: dict[str, SourcePoint] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
 
@@ -121,7 +122,7 @@ class Findings:
             self.counts.unknown_keys[table] += rows.unknown_keys
             if rows.batch is not None:
                 self.note_source(table, rows.source_table, chunk.topic, len(rows.batch.offset))
-                self._note_position(table, rows.batch)
+                self._note_reached(table, chunk, rows.batch)
             if rows.discovery is not None:
                 self.note_discovery(rows.discovery)
         where = TopicPartition(source, chunk.topic, chunk.partition)
@@ -151,12 +152,18 @@ class Findings:
         self._unreadable.append(unreadable)
         self.runs_again = True
 
-    def _note_position(self, table: str, batch: ChangeBatch) -> None:
-        """Record the largest source position of the rows of a table, except snapshot rows."""
-        streamed = batch.position[~batch.snapshot_row]
-        reached = int(np.max(streamed, initial=-1))
-        if reached > self._positions.get(table, -1):
-            self._positions[table] = reached
+    def _note_reached(self, table: str, chunk: RecordChunk, batch: ChangeBatch) -> None:
+        """Record the latest point of the rows of a table, except snapshot rows.
+
+        It is that of the last row, or of the row with the largest position.
+        """
+        rows = np.flatnonzero((batch.position >= 0) & ~batch.snapshot_row)
+        if not len(rows):
+            return
+        for row in (rows[np.argmax(batch.position[rows])], rows[-1]):
+            point = point_at(chunk, int(batch.offset[row]), int(batch.position[row]))
+            known = self._reached.get(table, NO_POINT)
+            self._reached[table] = later_point(known, point)
 
     def note_source(
         self, table: str, source_table: QualifiedSourceTable, topic: str, rows: int
@@ -219,7 +226,7 @@ class Findings:
                 table: dict(source_tables) for table, source_tables in self._source_tables.items()
             },
             topics={table: frozenset(topics) for table, topics in self._topics.items()},
-            positions=dict(self._positions),
+            reached=dict(self._reached),
             counts=self.counts,
             rejected=tuple(self._samples),
             times=self.times,

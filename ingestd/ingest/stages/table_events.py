@@ -7,8 +7,6 @@ to the policy of the table.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
-
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
@@ -17,16 +15,21 @@ from ingestd.ingest.rows.targets import Targets
 from ingestd.ingest.schemas.column_history import (
     ProvenChange,
     StatementOrigin,
-    followed_until,
+    not_applied,
     read_column_history,
 )
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import rename_or_drop
 from ingestd.ingest.schemas.source_comments import new_comments
-from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    QualifiedSourceTable,
+    TableContext,
+)
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.findings import Findings
+from ingestd.ingest.values.source_points import SourcePoint, point_at
 from ingestd.paimon.spec.column_names import column_name_problems
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -81,12 +84,12 @@ class TableEvents:
         table = target.context
         if table is None or not target.settings.truncates.applies:
             return None
-        if truncate.offset < table.covered_until(self._source, chunk.topic, chunk.partition):
+        where = (self._source, chunk.topic, chunk.partition)
+        if truncate.offset < max(table.covered_until(*where), table.truncated_until(*where)):
             return None
         coordinates = (chunk.topic, chunk.partition, truncate.offset)
-        table_truncate = TableTruncate(
-            target.table, source_table, _known(truncate.position), *coordinates
-        )
+        point = _point(chunk, truncate)
+        table_truncate = TableTruncate(target.table, source_table, point, *coordinates)
         why = self._context.refused_truncates.get(table_truncate.coordinates)
         if why is not None:
             cause = ("decode", "refused-truncate")
@@ -101,7 +104,8 @@ class TableEvents:
         self._findings.note_source(
             table_truncate.table, table_truncate.source_table, table_truncate.topic, 0
         )
-        if table_truncate.position is None or table_truncate.position > _before(table):
+        point, applied = table_truncate.point, table.truncate_before
+        if point is None or applied is None or point.is_after(applied):
             self._findings.note_truncate(table_truncate)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
@@ -181,10 +185,8 @@ class TableEvents:
         why: str,
         other_way: str,
     ) -> DeadLetter | None:
-        covered = self._context.tables[self._context.dead_letters].covered_until(
-            self._source, chunk.topic, chunk.partition
-        )
-        if event.offset < covered:
+        where = (self._source, chunk.topic, chunk.partition)
+        if event.offset < self._context.covered_by_all(table, *where):
             return None
         stated = ", ".join(str(ProvenChange(0, old, new or "")) for old, new in event.columns)
         message = f"table {table} cannot apply a schema change of its source ({stated}): {why}"
@@ -210,17 +212,15 @@ def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> StatementOrigin | N
     """Return the record of a DDL statement, or None if the change is from a schema."""
     if event.is_repeated:
         return None
-    time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
+    time = point_at(chunk, event.offset, event.position or 0).time
     return StatementOrigin(time, chunk.topic, chunk.partition, event.offset)
 
 
-def _known(position: int | None) -> int | None:
-    return None if position is None or position < 0 else position
-
-
-def _before(target: TableContext) -> int:
-    """Return the position of the last truncate that the table has applied, or -1."""
-    return -1 if target.truncate_before is None else target.truncate_before
+def _point(chunk: RecordChunk, truncate: Truncate) -> SourcePoint | None:
+    """Return the point of a truncate, or None if it has no position."""
+    if truncate.position is None or truncate.position < 0:
+        return None
+    return point_at(chunk, truncate.offset, truncate.position)
 
 
 def _not_followed(
@@ -235,7 +235,7 @@ def _not_followed(
     if not event.is_repeated:
         if event.position is None:
             return tuple(change for change in changes if change not in column_history)
-        return changes if event.position > followed_until(column_history) else ()
+        return not_applied(changes, column_history)
     followed = {(change.old, change.new) for change in column_history}
     schema = target.table.schema
     return tuple(

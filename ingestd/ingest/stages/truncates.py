@@ -1,16 +1,18 @@
 """Decide which truncates are applied, and which rows they delete.
 
 For a truncate, a connector sends one record without a key to any partition of the topic, so it may
-be read after rows that are newer in the source. If rows have source positions, these determine
-which rows are older. Rows in the table are stored without their positions, so the table is emptied;
-if it may have newer rows, all records after its last snapshot from before the truncate are read
-again. In a topic with one partition, the offset determines which rows are older, even without a
-position. All other truncates are handled according to the policy.
+be read after rows that are newer in the source. In its own topic partition, the offset determines
+which rows are older. In others, the source positions and the timestamps of records determine it, by
+`source_points`. Rows in the table are stored without their positions, so the table is emptied; if
+it may have newer rows, all records after its last snapshot from before the truncate are read again.
+A truncate without a position is applied only if all rows are from its own topic partition. All
+other truncates are handled according to the policy.
 """
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cmp_to_key
 
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.rows.router import NAMED_IN
@@ -22,7 +24,9 @@ from ingestd.ingest.settings.context import (
     TruncatePoint,
 )
 from ingestd.ingest.stages.batch_result import AttemptResult
-from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
+from ingestd.ingest.values.source_points import SourcePoint, last_truncate
+from ingestd.kafka.isolated_fetch import Unreadable
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition, starts_of
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
@@ -49,16 +53,18 @@ class Stream:
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
-    `before`, given a table and a source position, returns the offsets covered by its last snapshot
-    without rows from after that position, or None if that snapshot has expired. `begins` returns
-    the first offsets of logs; logs that no longer exist are omitted.
+    `before`, given a table and a point, returns the offsets covered by its last snapshot without
+    rows from after that point, or None if that snapshot has expired. `begins` returns the first
+    offsets of logs; logs that no longer exist are omitted. `unreadable` are ranges that truncates
+    would read again and that cannot be read, as far as a run of the batch has found them.
     """
 
     partitions: Callable[[str, str], int]
     held: Callable[[str], CoveredOffsets]
     source_topics: Callable[[str], Collection[tuple[str, str]]]
-    before: Callable[[str, int], CoveredOffsets | None]
+    before: Callable[[str, SourcePoint], CoveredOffsets | None]
     begins: Callable[[Collection[SourcePartition]], Mapping[SourcePartition, int]]
+    unreadable: dict[SourcePartition, Unreadable] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,16 +88,13 @@ class Truncates:
         for truncate in result.truncates:
             by_table.setdefault(truncate.table, []).append(truncate)
         for truncates in by_table.values():
-            with_position = [truncate for truncate in truncates if truncate.position is not None]
-            for truncate in sorted(
-                with_position, key=lambda truncate: truncate.position or 0, reverse=True
-            ):
-                verdict = _by_position(context, result, truncate, stream)
+            for truncate, point in _latest_first(truncates):
+                verdict = _by_point(context, result, truncate, point, stream)
                 self._take(context, truncate, verdict)
                 if isinstance(verdict, TruncatePoint):
                     break  # the newer truncate deletes everything that an older one would
             for truncate in truncates:
-                if truncate.position is None:
+                if truncate.point is None:
                     self._take(context, truncate, _by_offset(context, result, truncate, stream))
 
     def _take(
@@ -114,6 +117,26 @@ class Truncates:
         _LOG.warning(
             "truncate_refused", extra={"ctx": {"table": truncate.table, **at, "reason": verdict}}
         )
+
+    def give_up(
+        self, unreadable: Iterable[Unreadable], ranges: Iterable[OffsetRange], stream: Stream
+    ) -> bool:
+        """Revoke all decisions if a range that is read again cannot be read; return whether it is.
+
+        The next run of the batch finds the truncates again, and refuses those that need the range.
+        Unreadable ranges of the batch itself, `ranges`, are not read again.
+        """
+        starts = starts_of(ranges)
+        again = {
+            partition: each
+            for each in unreadable
+            for partition in [(each.range.source, each.range.topic, each.range.partition)]
+            if each.range.start < starts.get(partition, each.range.until)
+        }
+        stream.unreadable.update(again)
+        if again:
+            self.accepted.clear()
+        return bool(again)
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
         """Return the ranges of a batch, extended by the records that accepted truncates read again.
@@ -143,19 +166,35 @@ def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
-def _by_position(
-    context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
+def _latest_first(
+    truncates: Iterable[TableTruncate],
+) -> list[tuple[TableTruncate, SourcePoint]]:
+    """Return the truncates with a position, and their points, the latest first."""
+    known = [(truncate, truncate.point) for truncate in truncates if truncate.point is not None]
+
+    def order(one: tuple[object, SourcePoint], other: tuple[object, SourcePoint]) -> int:
+        return other[1].is_after(one[1]) - one[1].is_after(other[1])
+
+    return sorted(known, key=cmp_to_key(order))
+
+
+def _by_point(
+    context: BatchContext,
+    result: AttemptResult,
+    truncate: TableTruncate,
+    point: SourcePoint,
+    stream: Stream,
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate with a position, or why it cannot apply it."""
-    table = truncate.table
+    table, position = truncate.table, point.position
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
-    position = truncate.position or 0
-    target = context.tables[table]
-    if not outlives_batch(table, result, stream) or position >= target.position_reached:
-        return TruncatePoint(position)
-    starts = stream.before(table, position)
+    if not outlives_batch(table, result, stream):
+        return TruncatePoint(None, _until(truncate))
+    if not context.tables[table].reached.is_after(point):
+        return TruncatePoint(point, _until(truncate))
+    starts = stream.before(table, point)
     if starts is None:
         return (
             f"it contains rows after source position {position} already, which were read from "
@@ -174,7 +213,13 @@ def _by_position(
     _LOG.info(
         "truncate_reads_again", extra={"ctx": {"table": table, "position": position, "rows": rows}}
     )
-    return TruncatePoint(position, starts)
+    return TruncatePoint(point, _until(truncate), starts)
+
+
+def _until(truncate: TableTruncate) -> CoveredOffsets:
+    """Return the offset after the record of a truncate, before which all rows are older."""
+    source, topic, partition, offset = truncate.coordinates
+    return {source: {topic: {partition: offset + 1}}}
 
 
 def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
@@ -189,13 +234,19 @@ def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Str
     begins = stream.begins(read_from.keys()) if read_from else {}
     for topic_partition, start in sorted(read_from.items()):
         source, topic, partition = topic_partition
-        begin = begins.get(topic_partition)
-        if begin is None or start < begin:
-            log = "no longer exists" if begin is None else f"has a log that begins at {begin}"
-            return (
-                "the records that distinguish them cannot be read again: from offset "
-                f"{start} on they were in {topic}/{partition} of source {source}, which {log}"
-            )
+        begin, unreadable = begins.get(topic_partition), stream.unreadable.get(topic_partition)
+        if begin is None:
+            log = "no longer exists"
+        elif start < begin:
+            log = f"has a log that begins at {begin}"
+        elif unreadable is not None and start <= unreadable.range.start:
+            log = f"cannot be read at offset {unreadable.range.start}: {unreadable.reason}"
+        else:
+            continue
+        return (
+            "the records that distinguish them cannot be read again: from offset "
+            f"{start} on they were in {topic}/{partition} of source {source}, which {log}"
+        )
     return None
 
 
@@ -210,7 +261,7 @@ def _by_offset(
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
-    source, topic, partition, offset = truncate.coordinates
+    source, topic = truncate.source_table.source, truncate.topic
     topics = {
         *stream.source_topics(truncate.table),
         *result.topics.get(truncate.table, frozenset()),
@@ -220,7 +271,7 @@ def _by_offset(
             "the truncate has no position in the source's log, and rows of the table can be in "
             "several topic partitions, so older and newer ones cannot be distinguished"
         )
-    return TruncatePoint(None, {source: {topic: {partition: offset + 1}}})
+    return TruncatePoint(None, _until(truncate))
 
 
 def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
@@ -238,16 +289,21 @@ def _source_tables(
 
 
 def _both(first: TruncatePoint | None, second: TruncatePoint) -> TruncatePoint:
-    """Combine two truncates of a table: the larger position, and the larger offsets."""
+    """Combine two truncates of a table: the later point, and the larger offsets."""
     if first is None:
         return second
-    position = max((p for p in (first.position, second.position) if p is not None), default=None)
-    if first.covered is None or second.covered is None:
-        return TruncatePoint(position, first.covered or second.covered)
-    later = dict(_flat(first.covered))
-    for topic_partition, offset in _flat(second.covered):
-        later[topic_partition] = max(offset, later.get(topic_partition, offset))
-    return TruncatePoint(position, _nested(later))
+    covered = first.covered or second.covered
+    if first.covered is not None and second.covered is not None:
+        covered = _larger(first.covered, second.covered)
+    point = last_truncate(first.point, second.point)
+    return TruncatePoint(point, _larger(first.until, second.until), covered)
+
+
+def _larger(first: CoveredOffsets, second: CoveredOffsets) -> CoveredOffsets:
+    larger = dict(_flat(first))
+    for topic_partition, offset in _flat(second):
+        larger[topic_partition] = max(offset, larger.get(topic_partition, offset))
+    return _nested(larger)
 
 
 def _flat(coverage: CoveredOffsets) -> Iterable[tuple[SourcePartition, int]]:

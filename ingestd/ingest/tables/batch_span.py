@@ -17,6 +17,7 @@ from ingestd.ingest.tables.log_positions import (
 )
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.ingest.values.counts import TopicPartition
+from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, last_truncate, later_point
 from ingestd.kafka.offset_ranges import BatchOffsets
 
 
@@ -41,8 +42,8 @@ class TableStep:
     topic_keys: frozenset[str] = frozenset()
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
-    truncated: int | None = None
-    position: int = -1
+    truncated: SourcePoint | None = None
+    reached: SourcePoint = NO_POINT
     batch: str = ""
     dropped: tuple[str, ...] = ()
     watermark: int | None = None
@@ -139,16 +140,13 @@ def next_record(
     `before` is None if the table has no record. The result has a new record id.
     """
     before = before or TableProgress(pipeline)
-    positions = [
-        position for position in (before.truncated, step.truncated) if position is not None
-    ]
     return TableProgress(
         pipeline=pipeline,
         topic_keys=before.topic_keys | step.topic_keys,
         source_tables=before.source_tables | step.source_tables,
         rows=step.rows,
-        truncated=max(positions, default=None),
-        position=max(before.position, step.position),
+        truncated=last_truncate(before.truncated, step.truncated),
+        reached=later_point(before.reached, step.reached),
         batch=step.batch,
         record_id=uuid.uuid4().hex[:16],
     )

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import CoveredOffsets, TableContext, TruncatePoint
-from ingestd.ingest.tables.log_positions import UNKNOWN, Vector
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,
     decode_properties,
     property_names,
 )
+from ingestd.ingest.values.source_points import NO_POINT, SourcePoint
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
@@ -28,19 +29,19 @@ from ingestd.paimon.table.metadata.table_state import TableState, load_state, ne
 class EarlierState:
     """A snapshot of a table, and the progress of the pipeline that it contains.
 
-    `snapshot_id` is None for the empty table before its first snapshot. `position` is the largest
-    source position of the rows, -1 if unknown.
+    `snapshot_id` is None for the empty table before its first snapshot. `reached` is the latest
+    point of the rows.
     """
 
     snapshot_id: int | None = None
-    position: int = UNKNOWN
+    reached: SourcePoint = NO_POINT
     progress: PipelineProgress = field(default_factory=PipelineProgress)
 
 
 def state_before(
-    table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, position: int
+    table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, point: SourcePoint
 ) -> EarlierState | None:
-    """Return the newest state, up to `snapshot`, without rows from after the source position.
+    """Return the newest state, up to `snapshot`, without rows from after the point.
 
     The state is that of the empty table if no snapshot qualifies, and None if the required
     snapshots have expired. Raises FormatError if a progress record is damaged, and UnsupportedError
@@ -51,8 +52,8 @@ def state_before(
     while snapshot is not None:
         where = table.paths.snapshot(snapshot.id)
         progress = decode_properties(pipeline, snapshot.properties, where)
-        if progress is not None and progress.position <= position:
-            return EarlierState(snapshot.id, progress.position, progress.pipeline)
+        if progress is not None and not progress.reached.is_after(point):
+            return EarlierState(snapshot.id, progress.reached, progress.pipeline)
         if snapshot.id == 1:
             return EarlierState()
         below = find_snapshot(table.io, table.paths, snapshot.id - 1)
@@ -158,18 +159,18 @@ def table_context(
         covered=covered,
         truncate_before=progress.truncated if progress else None,
         source_tables=progress.source_tables if progress else frozenset(),
-        position_reached=progress.position if progress else -1,
+        reached=progress.reached if progress else NO_POINT,
         snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
     )
     return context if truncate is None else context.truncated(truncate)
 
 
-def covered_before(managed: ManagedTable, pipeline: str, position: int) -> Vector | None:
-    """Return the offsets covered by the newest snapshot without rows from after `position`.
+def covered_before(managed: ManagedTable, pipeline: str, point: SourcePoint) -> Vector | None:
+    """Return the offsets covered by the newest snapshot without rows from after a point.
 
-    `position` is a position in the log of the source. Records from the returned offsets on may be
-    newer. Returns an empty vector if every snapshot has newer rows, and None if the required
-    snapshots have expired. Raises the errors of `state_before`.
+    Records from the returned offsets on may be newer. Returns an empty vector if every snapshot has
+    newer rows, and None if the required snapshots have expired. Raises the errors of
+    `state_before`.
     """
-    state = state_before(managed.table, managed.state.snapshot, pipeline, position)
+    state = state_before(managed.table, managed.state.snapshot, pipeline, point)
     return None if state is None else state.progress.end

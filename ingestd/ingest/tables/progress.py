@@ -26,6 +26,7 @@ from ingestd.ingest.tables.log_positions import (
     TopicName,
     Vector,
 )
+from ingestd.ingest.values.source_points import NO_POINT, UNKNOWN_TIME, SourcePoint
 
 RECORD_VERSION = 2
 VERSION = "ingestd.v"
@@ -93,17 +94,17 @@ class TableProgress:
 
     `topic_keys` are the keys of all topics from which the table has had rows, and `source_tables`
     the source tables of these rows. `rows` counts the rows of the batch by row kind. `truncated` is
-    the source position of the last truncate, if later rows may still be older than it. `position`
-    is the largest source position of the rows of the table, -1 if unknown. `batch` names the batch,
-    for information only. `record_id` identifies the record, also in later snapshots that repeat it.
+    the point of the last truncate, if rows that are read later may be older than it. `reached` is
+    the latest point of the rows of the table. `batch` names the batch, for information only.
+    `record_id` identifies the record, also in later snapshots that repeat it.
     """
 
     pipeline: PipelineProgress
     topic_keys: frozenset[str] = frozenset()
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
-    truncated: int | None = None
-    position: int = UNKNOWN
+    truncated: SourcePoint | None = None
+    reached: SourcePoint = NO_POINT
     batch: str = ""
     record_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
 
@@ -136,10 +137,9 @@ def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[s
         document["source_tables"] = sorted(progress.source_tables, key=str)
     if progress.rows:
         document["rows"] = dict(progress.rows)
-    if progress.truncated is not None:
-        document["truncated"] = progress.truncated
-    if progress.position >= 0:
-        document["position"] = progress.position
+    for key, point in (("truncated", progress.truncated), ("position", progress.reached)):
+        if point is not None and point.position >= 0:
+            document |= {key: point.position, f"{key}_time": point.time}
     of_all, of_table = property_names(name)
     return {VERSION: str(RECORD_VERSION), of_all: shared, of_table: _compact(document)}
 
@@ -162,7 +162,6 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
         return None
     try:
         document = json.loads(properties[of_table])
-        truncated = document.get("truncated")
         return TableProgress(
             pipeline=decode_pipeline(properties[of_all]),
             topic_keys=frozenset(map(str, document["topic_keys"])),
@@ -171,8 +170,8 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
                 for source_table in document.get("source_tables", ())
             ),
             rows={str(kind): int(count) for kind, count in document.get("rows", {}).items()},
-            truncated=None if truncated is None else int(truncated),
-            position=int(document.get("position", UNKNOWN)),
+            truncated=_point(document, "truncated"),
+            reached=_point(document, "position") or NO_POINT,
             batch=str(document.get("batch", "")),
             record_id=str(document["id"]),
         )
@@ -261,6 +260,13 @@ def _encode_topic(key: str, progress: PipelineProgress) -> dict[str, Any]:
         if offsets.get(key):
             document[short] = {str(partition): offset for partition, offset in offsets[key].items()}
     return document
+
+
+def _point(document: Mapping[str, Any], name: str) -> SourcePoint | None:
+    """Return a point that is stored as `name` and `name`_time, or None if it is not stored."""
+    if name not in document:
+        return None
+    return SourcePoint(int(document[name]), int(document.get(f"{name}_time", UNKNOWN_TIME)))
 
 
 def _positions(document: Mapping[str, Any], prints: Iterator[int]) -> dict[int, Position]:

@@ -56,7 +56,7 @@ from ingestd.ingest.tables.progress import (
 )
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, SourcePartition
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema_change import SchemaChange, SetOption
@@ -204,14 +204,14 @@ class TableRegistry:
         """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
         If `ranges` are given, the context contains only the dead-letter table, truncated tables,
-        tables that have had rows of the topics of the ranges, and tables in `also`; its `others`
-        are the names of all other tables.
+        tables that have had rows of the topics of the ranges, tables that lack earlier batches, and
+        tables in `also`; its `others` are the names of all other tables.
         """
         settings, topics, included = self._settings, self.keys, set(self.tables)
         if ranges is not None:
-            topics = {key: topics[key] for key in {(read.source, read.topic) for read in ranges}}
-            touched = (self._by_topic.get(key, ()) for key in topics.values())
-            included &= {self.dead_letters, *also, *truncates}.union(*touched)
+            logs = {(read.source, read.topic, read.partition) for read in ranges}
+            topics = {(source, topic): topics[source, topic] for source, topic, _ in logs}
+            included &= {self.dead_letters, *also, *truncates} | self._concerned(logs)
         return BatchContext(
             pipeline=settings.name,
             database=settings.database,
@@ -234,6 +234,18 @@ class TableRegistry:
             write_buffer_size=settings.limits.write_buffer_size,
             index_cache_bytes=settings.limits.index_cache_bytes,
         )
+
+    def _concerned(self, logs: Iterable[SourcePartition]) -> set[str]:
+        """Return the tables with rows of the topics of some logs, or without earlier batches."""
+        end = self.progress.end
+        known = [(self.keys[source, topic], partition) for source, topic, partition in logs]
+        lagging = {
+            name
+            for name, managed in self.tables.items()
+            if managed.covered is not end
+            and any(offset_in(managed.covered, *log) < offset_in(end, *log) for log in known)
+        }
+        return lagging.union(*(self._by_topic.get(key, ()) for key, _ in known))
 
     def _table_context(
         self, name: str, topics: TopicKeys, truncate: TruncatePoint | None

@@ -9,8 +9,12 @@ import pytest
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.kafka.isolated_fetch import Unreadable
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.properties import KafkaSource
+from ingestd.spark import set_aside
 from ingestd.spark.batch import stream_of
-from tests.unit.spark.truncated_source import (
+from tests.support.truncated_source import (
     PARTITIONS,
     TABLE,
     TOPIC,
@@ -93,6 +97,39 @@ def test_a_truncate_whose_records_have_left_the_log_goes_by_the_policy(tmp_path:
     assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("policy", ["fail", "ignore"])
+def test_a_truncate_is_refused_where_a_record_cannot_be_read_again(
+    tmp_path: Path, policy: str
+) -> None:
+    pipeline = expired(tmp_path, policy)
+    pipeline.source.begins[2], pipeline.unreadable = 0, {(2, 0)}
+    pipeline.runs = 0
+    if policy == "fail":
+        with pytest.raises(PolicyStopError, match=rf"{TOPIC}/2 .* cannot be read at offset 0: no"):
+            pipeline.run(2, 2, 2)
+        return
+    pipeline.run(2, 2, 2)
+    assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
+    assert pipeline.runs == 4, "find the truncate, read again, find it again, leave it out"
+
+
+def test_a_truncate_is_refused_where_a_record_that_is_read_again_kills_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = expired(tmp_path, "ignore")
+    pipeline.source.begins[2], pipeline.killing = 0, {(2, 0)}
+    sought: list[OffsetRange] = []
+
+    def found(_: KafkaSource, ranges: list[OffsetRange], __: int) -> list[Unreadable]:
+        sought.extend(ranges)
+        return [Unreadable(ranges[-1], "takes all memory")]
+
+    monkeypatch.setattr(set_aside, "find_unreadable", found)
+    pipeline.run(2, 2, 2)
+    assert sorted(pipeline.rows()) == [1, 2, 3, 4, 5]
+    assert [(read.partition, read.start, read.until) for read in sought] == [(1, 1, 2), (2, 0, 2)]
+
+
 def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,20 +145,57 @@ def test_a_source_that_was_taken_out_has_no_logs(tmp_path: Path) -> None:
     assert stream_of(pipeline.table_registry, settings, {}).begins([("src", TOPIC, 2)]) == {}
 
 
-def test_what_is_read_again_sends_no_letter_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("topic", [None, "letters"])
+def test_what_is_read_again_has_one_dead_letter_in_the_table(
+    tmp_path: Path, topic: str | None
+) -> None:
+    """Into a topic it is sent again: its delivery is at least once."""
     source = TruncatedSource()
-    pipeline = Pipeline(tmp_path, source, letters_to="letters")
+    pipeline = Pipeline(tmp_path, source, letters_to=topic)
     behind(source)
-    for log in source.logs[1:]:
-        log.append((None, b"nothing of the kind"))
+    source.garbage(1)
+    source.garbage(2)
     pipeline.run(1, 1, 0)
     pipeline.run(1, 3, 3)
-    source.logs[1].append((None, b"and one that is new"))
-    assert pipeline.dead_letters == [(1, 2), (2, 2)]
+    source.garbage(1)
+    before = [(1, 2), (2, 2)]
+    assert (pipeline.sent_letters if topic else pipeline.letters()) == before
     pipeline.run(2, 4, 3)
     assert [one.start for one in pipeline.fetched] == [1, 1, 0]
-    assert pipeline.dead_letters == [(1, 2), (2, 2), (1, 3)]
+    after = [*before, (1, 2), (1, 3), (2, 2)] if topic else [(1, 2), (1, 3), (2, 2)]
+    assert (pipeline.sent_letters if topic else pipeline.letters()) == after
     assert pipeline.rows() == source.rows
+
+
+UNORDERED = TableSettings()
+ORDERED = TableSettings(ordering="source-position")
+"""A table that was created without this ordering rejects all rows."""
+
+
+@pytest.mark.parametrize("rejects", ["the table", "the limit of bytes"])
+def test_a_record_that_is_rejected_only_when_it_is_read_again_is_a_dead_letter(
+    tmp_path: Path, rejects: str
+) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, UNORDERED)
+    for key in range(3):
+        source.put(key)
+    source.garbage(2)
+    pipeline.run(1, 0, 0)
+    pipeline.run(1, 1, 2)
+    assert (sorted(pipeline.rows()), pipeline.letters()) == ([0, 1, 2], [(2, 1)])
+    if rejects == "the table":
+        pipeline.table = ORDERED
+    else:
+        pipeline.max_record_bytes = 30
+    pipeline.max_rejected = 2
+    pipeline.roll_back(1)
+    pipeline.run(1, 1, 2)
+    assert sorted(pipeline.rows()) == [0]
+    assert pipeline.letters() == [(1, 0), (2, 0), (2, 1)]
+    pipeline.open()
+    pipeline.run(1, 1, 2)
+    assert pipeline.letters() == [(1, 0), (2, 0), (2, 1)]
 
 
 def test_rows_of_a_partition_that_had_no_position_yet_are_older_than_a_truncate(

@@ -188,7 +188,7 @@ def test_a_truncate_is_followed(run: Run) -> None:
         )
     )
     assert found.passed
-    assert found.truncates.accepted["ods.orders"].position == 20
+    assert found.truncates.accepted["ods.orders"].until == {"s": {"orders": {0: 2}}}
     assert found.rows["ods.orders", RowKind.INSERT] == 1
 
 

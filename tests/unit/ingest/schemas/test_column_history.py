@@ -7,9 +7,10 @@ from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
     MAX_ENTRIES,
     ProvenChange,
+    StatementOrigin,
     column_history_text,
     followed_types,
-    followed_until,
+    not_applied,
     read_column_history,
     with_old_names,
 )
@@ -22,8 +23,29 @@ INT, TEXT, BYTES = DataType("INT"), DataType("STRING"), DataType("BYTES")
 def test_list_is_read_as_it_was_written_oldest_first() -> None:
     text = column_history_text(reversed(CHAIN))
     assert read_column_history({COLUMN_HISTORY_OPTION: text}, "t") == CHAIN
-    assert followed_until(CHAIN) == 50
-    assert (read_column_history({}, "t"), followed_until(())) == ((), -1)
+    assert read_column_history({}, "t") == ()
+
+
+NOW = 1_700_000_000_000
+
+
+def stated(position: int, old: str, new: str = "", seconds: int = 0) -> ProvenChange:
+    return ProvenChange(position, old, new, StatementOrigin(NOW + seconds * 1000, "ddl", 0, 1))
+
+
+def test_a_statement_is_applied_once_and_in_the_order_of_the_source() -> None:
+    applied = (stated(30, "n", "m"), stated(50, "m", "k"))
+    assert not_applied([stated(51, "x")], applied) == (stated(51, "x"),)
+    assert not_applied([stated(51, "x")], ()) == (stated(51, "x"),)
+    assert not_applied([stated(50, "m", "k"), stated(40, "x")], applied) == ()
+    assert not_applied([stated(30, "n", "m", 3_600)], applied) == (), "it was sent again"
+
+
+def test_statements_of_positions_that_began_again_are_applied_and_are_the_newest() -> None:
+    old, new = stated(50, "m", "k"), stated(3, "k", "j", 3_600)
+    assert not_applied([new], (old,)) == (new,)
+    assert sorted([new, old]) == [old, new]
+    assert followed_types({"m": INT}, (new, old)) == {"j": INT}
 
 
 def test_only_the_newest_changes_are_kept() -> None:

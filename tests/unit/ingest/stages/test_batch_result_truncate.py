@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ingestd.ingest.stages.truncates import outlives_batch
+from ingestd.ingest.values.source_points import SourcePoint
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import Change, record
 
@@ -121,14 +122,14 @@ def test_position_that_goes_back_in_the_only_partition_does_not_stop() -> None:
     rig.produce(insert(1, 10))
     rig.run()
     rig.produce(truncate(40), insert(2, 45))
-    rig.run(table_changes={ORDERS: {"position_reached": 50}})
+    rig.run(table_changes={ORDERS: {"reached": SourcePoint(50)}})
     assert rig.rows("orders") == [{"id": 2}]
 
 
 def test_snapshot_rows_do_not_show_how_far_the_log_got() -> None:
     rig = Rig()
     rig.produce(insert(1, 90, snapshot=True), insert(2, 10))
-    assert rig.run().positions == {ORDERS: 10}
+    assert rig.run().reached == {ORDERS: SourcePoint(10, 1001)}
 
 
 def test_truncate_is_remembered_only_where_other_partitions_may_lag() -> None:
@@ -153,4 +154,4 @@ def test_a_truncate_of_a_table_that_was_left_out_asks_for_the_table() -> None:
     assert result.runs_again
     assert [discovery.table for discovery in result.discoveries] == [ORDERS]
     [found] = rig.round(context, rig.ranges()).truncates
-    assert (found.table, found.position, found.offset) == (ORDERS, 40, 1)
+    assert (found.table, found.point, found.offset) == (ORDERS, SourcePoint(40, 1001), 1)

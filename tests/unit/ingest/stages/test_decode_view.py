@@ -7,6 +7,7 @@ import pytest
 
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.decode_view import decode_view
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import Change, record
@@ -48,7 +49,7 @@ def test_what_a_commit_moves_makes_no_difference(context: BatchContext) -> None:
         index_entries=Rig().context().tables[DEAD_LETTERS].index_entries,
         sequence_base=context.tables[ORDERS].sequence_base + 100,
         snapshot_id=7,
-        position_reached=99,
+        reached=SourcePoint(99),
         **held(10),
     )
     assert landed != context
@@ -70,7 +71,7 @@ def test_offsets_of_what_is_not_read_do_not_count(
 
 
 OF_THE_WRITE_STAGE = {"write_buffer_size", "index_cache_bytes"}
-OF_THE_STATE = {"index_entries", "sequence_base", "position_reached", "snapshot_id"}
+OF_THE_STATE = {"index_entries", "sequence_base", "reached", "snapshot_id"}
 
 
 class _Other:

@@ -6,6 +6,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages import truncates
+from ingestd.ingest.values.source_points import SourcePoint
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UNAVAILABLE, UPDATE_AFTER, Change, record
 
@@ -28,7 +29,7 @@ def truncate(position: int, schema: str = "shop") -> bytes:
 def state(*covered: int, reached: int) -> dict[str, dict[str, object]]:
     """What the table holds: offsets by partition, and the source position."""
     offsets = {"src": {"orders": dict(enumerate(covered))}}
-    return {ORDERS: {"position_reached": reached, "covered": offsets}}
+    return {ORDERS: {"reached": SourcePoint(reached), "covered": offsets}}
 
 
 def late(rig: Rig) -> dict[str, dict[str, object]]:

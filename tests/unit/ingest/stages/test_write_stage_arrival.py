@@ -182,7 +182,7 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
                 runs_again=True,
                 truncates=(
                     TableTruncate(
-                        "lake.a", QualifiedSourceTable("src", None, None, "a"), 1, "t", 0, 3
+                        "lake.a", QualifiedSourceTable("src", None, None, "a"), None, "t", 0, 3
                     ),
                 ),
             )

@@ -11,6 +11,7 @@ from ingestd.ingest.tables.progress import (
     encode_pipeline,
     encode_properties,
 )
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
@@ -41,14 +42,14 @@ def fill(table: FileStoreTable, pipeline: str = "us") -> None:
     for number, (position, until) in enumerate(STEPS, 1):
         end = {"id": {one: Position(offset) for one, offset in until.items()}}
         shared = PipelineProgress(end=end)
-        progress = TableProgress(shared, position=position)
+        progress = TableProgress(shared, reached=SourcePoint(position))
         put(table, number, encode_properties(pipeline, progress, encode_pipeline(shared)))
         if number == 2:
             put(table, 1, {}, "compactor")
 
 
 def before(table: FileStoreTable, position: int) -> dict[int, int] | None:
-    covered = covered_before(ManagedTable(table, load_state(table)), "us", position)
+    covered = covered_before(ManagedTable(table, load_state(table)), "us", SourcePoint(position))
     if covered is None:
         return None
     return {one: at.offset for one, at in covered.get("id", {}).items()}

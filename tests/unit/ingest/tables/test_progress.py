@@ -25,6 +25,7 @@ from ingestd.ingest.tables.progress import (
     encode_properties,
     pipelines_in,
 )
+from ingestd.ingest.values.source_points import MAX_SKEW_MS, SourcePoint
 from ingestd.kafka.offset_ranges import BatchOffsets
 
 SOURCE_TABLE = QualifiedSourceTable("src", "db", "shop", "orders")
@@ -43,8 +44,8 @@ PROGRESS = TableProgress(
     topic_keys=frozenset({"id"}),
     source_tables=frozenset({SOURCE_TABLE, QualifiedSourceTable("src", None, None, "t")}),
     rows={"insert": 4},
-    truncated=77,
-    position=1 << 60,
+    truncated=SourcePoint(77, 1_700_000_000_000),
+    reached=SourcePoint(1 << 60, 1_700_000_000_001),
     batch="9",
 )
 
@@ -150,19 +151,31 @@ def test_a_batch_that_begins_beyond_what_a_table_covers_is_refused() -> None:
             refuse_gap("db.a", covered, BatchSpan(start), PIPELINE)
 
 
+def at(position: int) -> SourcePoint:
+    return SourcePoint(position, 1_000)
+
+
+def later(position: int) -> SourcePoint:
+    return SourcePoint(position, 1_001 + MAX_SKEW_MS)
+
+
 def test_truncates_feeds_and_positions_only_grow() -> None:
     first = next_record(
-        None, PIPELINE, TableStep(frozenset({"id"}), frozenset({SOURCE_TABLE}), {}, 50, 60)
+        None,
+        PIPELINE,
+        TableStep(frozenset({"id"}), frozenset({SOURCE_TABLE}), {}, at(50), at(60)),
     )
     second = next_record(first, PIPELINE, TableStep())
-    assert (second.truncated, second.source_tables, second.topic_keys, second.position) == (
-        50,
+    assert (second.truncated, second.source_tables, second.topic_keys, second.reached) == (
+        at(50),
         {SOURCE_TABLE},
         {"id"},
-        60,
+        at(60),
     )
-    assert next_record(second, PIPELINE, TableStep(truncated=40)).truncated == 50
-    assert next_record(second, PIPELINE, TableStep(truncated=70)).truncated == 70
+    assert next_record(second, PIPELINE, TableStep(truncated=at(40))).truncated == at(50)
+    assert next_record(second, PIPELINE, TableStep(truncated=at(70))).truncated == at(70)
+    again = next_record(second, PIPELINE, TableStep(truncated=later(3), reached=later(4)))
+    assert (again.truncated, again.reached) == (later(3), later(4)), "positions began again"
     assert len({first.record_id, second.record_id}) == 2
 
 

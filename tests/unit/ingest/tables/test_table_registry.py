@@ -18,6 +18,7 @@ from ingestd.ingest.settings.context import TruncatePoint
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position, TopicName
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
@@ -60,7 +61,7 @@ def _commit(registry: TableRegistry, start: int, until: int, *keys: int, positio
     one = registry.tables[NAME]
     messages = write(one.table, one.state, _rows(registry, *keys))
     registry.mark([NAME])
-    step = TableStep(frozenset({"id"}), position=position)
+    step = TableStep(frozenset({"id"}), reached=SourcePoint(position))
     return registry.commit(NAME, messages, _span(start, until), step).status
 
 
@@ -220,9 +221,10 @@ def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSche
     registry.ensure(NAME, schema)
     _commit(registry, 0, 10, 1, position=5)
     plain = registry.context(2, {}).tables[NAME]
-    emptied = registry.context(2, {NAME: TruncatePoint(99)}).tables[NAME]
-    assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
-    assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
+    emptied = registry.context(2, {NAME: TruncatePoint(SourcePoint(99), {})}).tables[NAME]
+    assert (plain.snapshot_id, plain.truncate_before) == (1, None)
+    assert plain.reached == SourcePoint(5)
+    assert (emptied.snapshot_id, emptied.truncate_before) == (None, SourcePoint(99))
     assert emptied.sequence_base == plain.sequence_base > 0
 
 
