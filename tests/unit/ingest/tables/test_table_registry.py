@@ -244,11 +244,11 @@ def test_tables_that_cannot_be_written_are_refused_and_ignored_options_are_named
     opened: Opened, schema: TableSchema, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     catalog = load_catalog("filesystem", str(tmp_path))
-    for name, option in (("a", "row-tracking.enabled"), ("b", "snapshot.time-retaind")):
+    for name, option in (("a", "data-evolution.enabled"), ("b", "snapshot.time-retaind")):
         options = {**schema.options, option: "true", "sink.parallelism": "2"}
         catalog.create_table(Identifier("db", name), replace(schema, options=options))
     registry = opened()
-    with pytest.raises(UnsupportedError, match=r"option 'row-tracking\.enabled' = 'true'"):
+    with pytest.raises(UnsupportedError, match=r"option 'data-evolution\.enabled' = 'true'"):
         registry.adopt("db.a")
     caplog.clear()
     registry.adopt("db.b")
