@@ -70,7 +70,7 @@ def test_a_chunk_takes_all_that_fits(sizes: list[int], max_bytes: int) -> None:
 def test_full_means_enough_records_or_bytes(bounds: tuple[int, int], full: bool) -> None:
     columns = RecordColumns("topic", 0)
     columns.add(records(0, [b"ab", b"cd", b"e"]))
-    assert columns.full(*bounds) is full
+    assert columns.is_full(*bounds) is full
 
 
 def test_headers_stay_with_their_records() -> None:
