@@ -273,13 +273,14 @@ class _DecodeTask:
     def _judged_again(self, target: Target, chunk: RecordChunk, batch: ChangeBatch) -> Mask:
         """Return a mask of the rows that the target covers and the dead-letter table does not.
 
-        There are such rows if the dead-letter table was rolled back or restored.
+        There are such rows if the dead-letter table was rolled back or restored. Records that are
+        read for a comparison have no dead-letter table.
         """
-        if target.context is None:
+        dead_letters = self._context.tables.get(self._context.dead_letters)
+        if target.context is None or dead_letters is None:
             return np.zeros(len(batch.offset), np.bool_)
         where = (target.source_table.source, chunk.topic, chunk.partition)
-        letters = self._context.tables[self._context.dead_letters].covered_until(*where)
-        judged: Mask = (batch.offset >= letters) & (
+        judged: Mask = (batch.offset >= dead_letters.covered_until(*where)) & (
             batch.offset < target.context.covered_until(*where)
         )
         return judged
