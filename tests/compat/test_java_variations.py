@@ -15,11 +15,13 @@ from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.files.data_files import stored_rows
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
+from ingestd.paimon.table.retention.referenced_files import data_paths
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
@@ -147,8 +149,9 @@ def test_what_java_writes_and_cannot_be_read_here_is_unsupported_and_not_damaged
 
 
 def _files(table: FileStoreTable) -> Iterator[pa.Table]:
-    for path in Path(table.path).glob("bucket-*/*.orc"):
-        yield stored_rows(table, str(path))
+    for entry in live_files(table, latest_snapshot(table.io, table.paths)):
+        (path, *_) = data_paths(table, entry)
+        yield stored_rows(table, path, entry.file)
 
 
 @pytest.mark.parametrize("strategy", ["round-robin", "entropy-inject", "a folder of their own"])

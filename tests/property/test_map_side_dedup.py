@@ -69,7 +69,7 @@ def after(batches: list[list[Any]], options: dict[str, str], slots: int, least: 
         ):
             done = rig.run()
         rows = rig.rows("orders") if options["bucket"] != "-2" else []
-        found.append((rows, dict(done.counts.rows), dict(done.counts.skipped), done.positions))
+        found.append((rows, dict(done.counts.rows), dict(done.counts.skipped), done.reached))
     return found
 
 
