@@ -45,7 +45,6 @@ from ingestd.kafka.isolated_fetch import fetch_readable
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.registry_http import take_figures
-from ingestd.paimon.spec.row_selection import Mask
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
 
@@ -250,11 +249,8 @@ class _DecodeTask:
             return
         if target.key_conflict is not None:
             raise SchemaConflictError(target.key_conflict)
-        judged = self._judged_again(target, chunk, batch)
-        if judged.any():
-            yield from self._judge_again(target, chunk, batch.filter(judged))
-            batch = batch.filter(~judged)
-        yield from self._shape_for(target, chunk, batch)
+        rest = yield from self._judge_covered(target, chunk, batch)
+        yield from self._shape_for(target, chunk, rest)
 
     def _shape_for(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch
@@ -270,36 +266,36 @@ class _DecodeTask:
         else:
             yield shaped
 
-    def _judged_again(self, target: Target, chunk: RecordChunk, batch: ChangeBatch) -> Mask:
-        """Return a mask of the rows that the target covers and the dead-letter table does not.
-
-        There are such rows if the dead-letter table was rolled back or restored. Records that are
-        read for a comparison have no dead-letter table.
-        """
-        dead_letters = self._context.tables.get(self._context.dead_letters)
-        if target.context is None or dead_letters is None:
-            return np.zeros(len(batch.offset), np.bool_)
-        where = (target.source_table.source, chunk.topic, chunk.partition)
-        judged: Mask = (batch.offset >= dead_letters.covered_until(*where)) & (
-            batch.offset < target.context.covered_until(*where)
-        )
-        return judged
-
-    def _judge_again(
+    def _judge_covered(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch
-    ) -> Iterator[ShapedRows]:
-        """Yield the rejected records among rows that the target covers, and none of the rows."""
-        if target.context is None:
-            return
-        uncovered = replace(target, context=replace(target.context, covered={}))
-        for shaped in self._shape_for(uncovered, chunk, batch):
+    ) -> Generator[ShapedRows, None, ChangeBatch]:
+        """Judge the rows again that the target covers and the dead-letter table does not.
+
+        There are such rows if the dead-letter table was rolled back or restored. Yields rejected
+        records among them, and none of the rows; returns the other rows of the batch. Records that
+        are read for a comparison have no dead-letter table.
+        """
+        dead_letters, table = self._context.tables.get(self._context.dead_letters), target.context
+        if dead_letters is None or table is None:
+            return batch
+        where = (target.source_table.source, chunk.topic, chunk.partition)
+        start, until = dead_letters.covered_until(*where), table.covered_until(*where)
+        if start >= until:
+            return batch
+        judged = (batch.offset >= start) & (batch.offset < until)
+        if not judged.any():
+            return batch
+        uncovered = replace(target, context=replace(table, covered={}))
+        covered = batch.filter(judged)
+        for shaped in self._shape_for(uncovered, chunk, covered):
             yield ShapedRows(
                 shaped.table,
                 shaped.source_table,
-                {"covered": len(batch.offset)},
+                {"covered": len(covered.offset)},
                 shaped.rejected,
                 needs_before_images=shaped.needs_before_images,
             )
+        return batch.filter(~judged)
 
     def _shape_apart(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError

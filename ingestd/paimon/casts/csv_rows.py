@@ -26,8 +26,8 @@ _WHOLE = re.compile(r"[+-]?\d+")
 def csv_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options) -> pa.Table:
     """Return the rows of lines, whose values are in the order of `fields`.
 
-    After an invalid value, the remaining values of its line are null. Raises UnsupportedError or
-    ValueError for an invalid value if the option `csv.mode` is `failfast`.
+    After an invalid value, the remaining values of its line are null. Raises ValueError
+    for an invalid value if the option `csv.mode` is `failfast`.
     """
     split = _splitter(len(fields), options)
     null = text_options.CSV_NULL.of(options)
@@ -49,11 +49,11 @@ def csv_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options
 def typed_column(texts: Texts, t: DataType, *, lenient: bool) -> Array:
     """Return texts as values of a type that is not nested.
 
-    With `lenient`, invalid texts are null; otherwise they raise UnsupportedError or ValueError.
+    With `lenient`, invalid texts are null; otherwise they raise ValueError.
     """
     try:
         return _typed(texts, t)
-    except (UnsupportedError, ValueError):
+    except ValueError:
         if not lenient:
             raise
     known: dict[str, bool] = {}
@@ -61,7 +61,7 @@ def typed_column(texts: Texts, t: DataType, *, lenient: bool) -> Array:
         try:
             _typed([text], t)
             known[str(text)] = True
-        except (UnsupportedError, ValueError):
+        except ValueError:
             known[str(text)] = False
     return _typed([text if text is not None and known[text] else None for text in texts], t)
 
@@ -78,7 +78,10 @@ def _typed(texts: Texts, t: DataType) -> Array:
         for text in texts:
             if text is not None and _WHOLE.fullmatch(text) is None:
                 raise ValueError(f"'{text}' cannot be read as {t}")
-    return cast_text(pa.array(texts, pa.string()), t)
+    try:
+        return cast_text(pa.array(texts, pa.string()), t)
+    except UnsupportedError as error:
+        raise ValueError(error.message) from error
 
 
 def _splitter(count: int, options: Options) -> Callable[[str], list[str | None]]:

@@ -19,8 +19,8 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 def json_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options) -> pa.Table:
     """Return the rows of lines with a JSON object each; members that it lacks are null.
 
-    Raises UnsupportedError or ValueError for an invalid value, unless the option
-    `json.ignore-parse-errors` is set: then it is null.
+    Raises ValueError for an invalid value, unless the option `json.ignore-parse-errors` is set:
+    then it is null.
     """
     lenient = text_options.JSON_IGNORE_ERRORS.of(options)
     rows: list[Any] = [_DECODER.decode(line) for line in lines]

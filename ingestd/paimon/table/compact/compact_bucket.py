@@ -29,8 +29,8 @@ from ingestd.paimon.table.compact.universal_compaction import (
     pick_runs,
 )
 from ingestd.paimon.table.files.data_files import delete_uncommitted_files
-from ingestd.paimon.table.files.deletion_vectors import index_entry_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
@@ -58,7 +58,7 @@ class CompactBucket:
         values = deserialized_partition(self.table, self.partition)
         delete_uncommitted_files(self.table, values, self.bucket, files)
         for entry in index:
-            self.table.io.delete_quietly(index_entry_path(self.table, entry))
+            self.table.io.delete_quietly(index_path(self.table, entry))
 
     def message(self, change: BucketChange, expected: Sequence[str]) -> CommitMessage:
         """Return the commit message of a change.

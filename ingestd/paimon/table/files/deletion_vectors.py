@@ -70,7 +70,7 @@ class DeletionVectors:
         if location is None:
             return _NONE
         entry, dv_range = location
-        path = index_entry_path(self.table, entry)
+        path = index_path(self.table, entry)
         return decode_dv_index(self._bytes(path), (dv_range,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
@@ -102,11 +102,6 @@ def read_dv_index(table: FileStoreTable, path: str) -> bytes:
         ) from error
 
 
-def index_entry_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
-    """Return the path of a deletion vector index file."""
-    return index_path(table, entry)
-
-
 def write_deletion_vectors(
     table: FileStoreTable,
     partition: bytes,
@@ -131,6 +126,6 @@ def write_deletion_vectors(
         row_count=len(ranges),
         dv_ranges=ranges,
     )
-    table.io.write_new(index_entry_path(table, entry), data)
+    table.io.write_new(index_path(table, entry), data)
     reach(CrashPoint.VECTORS_WRITTEN)
     return entry

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestd.errors import FormatError, UnsupportedError
+from ingestd.errors import FormatError
 from ingestd.paimon.casts.csv_rows import csv_rows
 from ingestd.paimon.casts.json_rows import json_rows
 from ingestd.paimon.format.base import format_of
@@ -30,9 +30,7 @@ def read_typed(io: FileIO, path: str, fields: Sequence[DataField], options: Opti
     """
     try:
         return TYPED_FORMATS[format_of(path)](io, path, fields, options)
-    except (ValueError, UnsupportedError) as error:
-        if isinstance(error, UnsupportedError) and path in str(error):
-            raise
+    except ValueError as error:
         raise FormatError(f"data file {path} has an invalid value: {error}") from error
 
 

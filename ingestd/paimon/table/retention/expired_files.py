@@ -15,7 +15,6 @@ from ingestd.errors import FormatError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.files.deletion_vectors import index_entry_path
 from ingestd.paimon.table.metadata.file_store_scan import (
     live_files,
     read_index_manifest,
@@ -23,6 +22,7 @@ from ingestd.paimon.table.metadata.file_store_scan import (
     read_manifest_list,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.retention.referenced_files import data_paths
 
 _LOG = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ def index_and_statistics(
         if name is not None and name not in read:
             read.add(name)
             expired_indexes = [e for e in indexes_of(table, snapshot) if e.file_name not in kept]
-            paths.update((index_entry_path(table, entry), None) for entry in expired_indexes)
+            paths.update((index_path(table, entry), None) for entry in expired_indexes)
             if name not in kept:
                 paths[table.paths.manifest(name)] = None
         if snapshot.statistics is not None and snapshot.statistics not in kept:

@@ -20,7 +20,6 @@ from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_file_indexes import index_file_path
 from ingestd.paimon.table.files.data_files import live_path
-from ingestd.paimon.table.files.deletion_vectors import index_entry_path
 from ingestd.paimon.table.metadata.file_store_scan import (
     live_files,
     read_index_manifest,
@@ -29,6 +28,7 @@ from ingestd.paimon.table.metadata.file_store_scan import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
@@ -219,7 +219,7 @@ def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
         by_key, repeated = read_index_entries(table.io, path)
         paths.add(path)
         for index in (*by_key.values(), *repeated):
-            paths.add(index_entry_path(table, index))
+            paths.add(index_path(table, index))
     if snapshot.statistics is not None:
         paths.add(table.paths.statistics(snapshot.statistics))
     return paths

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsuppor
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
-from ingestd.paimon.table.files.deletion_vectors import index_entry_path, read_dv_index
+from ingestd.paimon.table.files.deletion_vectors import read_dv_index
 from ingestd.paimon.table.metadata.file_store_scan import (
     read_index_manifest,
     read_manifest,
@@ -402,7 +402,7 @@ def verify_deletion_vectors(
     """
     ranges = entry.dv_ranges or ()
     with findings.reading(entry.file_name, _CODE):
-        path = index_entry_path(table, entry)
+        path = index_path(table, entry)
         data = read_dv_index(table, path)
         if len(data) != entry.file_size:
             message = f"has {len(data)} bytes, expected {entry.file_size}"
