@@ -1,4 +1,4 @@
-"""The partitions of a table in a Hive Metastore, for the option `metastore.partitioned-table`."""
+"""Register partitions in a Hive Metastore, for the option `metastore.partitioned-table`."""
 
 import time
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ _PARTITIONS_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class HivePartitions:
-    """The partitions of a table as a Hive Metastore lists them.
+    """Registers the partitions of a table in a Hive Metastore.
 
     `keys` are the partition columns, `directory` is the directory of the table. With
-    `in_properties`, the locations of partitions are stored as properties. Adding a partition that
-    exists has no effect.
+    `in_properties`, the location of a partition is stored as a property, not as its storage
+    location. Adding a partition that exists has no effect.
     """
 
     metastore: Metastore

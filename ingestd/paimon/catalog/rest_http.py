@@ -200,7 +200,7 @@ class RestClient:
 
 
 class NotFoundError(ConfigError):
-    """The catalog does not have the resource whose members are listed."""
+    """A listing was requested of a resource that the catalog does not have."""
 
 
 class _NotSentError(StorageError):

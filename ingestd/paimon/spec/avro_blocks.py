@@ -145,7 +145,7 @@ class BlockWriter:
 def decode_blocks(data: bytes) -> AvroBlocks:
     """Return the decompressed blocks of a container file.
 
-    Raises one of `BROKEN` if it is invalid.
+    Raises one of the errors in `BROKEN` if it is invalid.
     """
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
@@ -154,7 +154,8 @@ def decode_blocks(data: bytes) -> AvroBlocks:
 def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
     """Open a container file of `end` bytes; its blocks are read on demand.
 
-    Raises one of `BROKEN` if the file is invalid, which may be detected only after the last block.
+    Raises one of the errors in `BROKEN` if the file is invalid, which may be detected only after
+    the last block.
     """
     head = stream.read(len(_MAGIC))
     if head != _MAGIC:
@@ -204,9 +205,10 @@ def _blocks(
 
 
 def parse_block_schema(document: Json) -> Json:
-    """Return the parsed schema of a block, an array of records with the schema `document`.
+    """Return the parsed schema with which `encode_records` and `decode_records` process a block.
 
-    Logical types are replaced by their plain types.
+    It is an array of records of the schema `document`. Logical types are replaced by their plain
+    types.
     """
     record = _without_logical_types(document)
     return fastavro.parse_schema({"type": "array", "items": record})
@@ -232,7 +234,7 @@ def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
     """Return the records of a block.
 
-    Raises one of `BROKEN` unless the block contains exactly `count` records.
+    Raises one of the errors in `BROKEN` unless the block contains exactly `count` records.
     """
     if count == 0 and not payload:
         return []

@@ -53,7 +53,7 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a type is not a DECIMAL or timestamp of high precision.
+    """Return whether a type is not a DECIMAL or timestamp whose precision requires the long form.
 
     DECIMALs with a precision above 18 and timestamps with one above 3 are not compact: they are
     always stored in the variable-length part, where even a null takes space.

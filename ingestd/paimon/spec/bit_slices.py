@@ -1,6 +1,7 @@
-"""Numbers of rows as bitmaps: the rows that have a number, and for each bit the rows that set it.
+"""Encode a number per row as bitmaps: one of the rows with a number, and one for each bit.
 
-The layouts around them are those of bsi and range-bitmap indexes of a file.
+The bitmap of a bit contains the rows in whose number the bit is set. The layouts that contain these
+bitmaps are those of bsi and range-bitmap file indexes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bit-slice-index-bitmap
 """
@@ -18,9 +19,9 @@ from ingestd.paimon.spec.roaring import RowNumbers, decode_bitmap, encode_roarin
 def encode_bit_slices(
     rows: RowNumbers, numbers: npt.NDArray[np.uint64], bits: int
 ) -> Iterator[bytes]:
-    """Yield the bitmap of each of `bits` bits, the lowest first.
+    """Yield, for each of the lowest `bits` bits, the bitmap of the rows whose number has the bit.
 
-    `rows` (n,) are ascending; `numbers` (n,) are their numbers.
+    `rows` (n,) are ascending row numbers; `numbers` (n,) are the numbers of these rows.
     """
     for bit in range(bits):
         yield encode_roaring(rows[numbers >> np.uint64(bit) & np.uint64(1) == 1])
@@ -29,7 +30,7 @@ def encode_bit_slices(
 def decode_bit_slices(
     data: bytes, source: str, start: int, bits: int
 ) -> tuple[tuple[BitMap, ...], int]:
-    """Return the bitmaps of `bits` bits, which begin at `start` one after another, and their end.
+    """Return `bits` successive bitmaps that begin at `start`, and the position of their end.
 
     Raises FormatError, naming `source`, for a damaged bitmap.
     """
@@ -43,13 +44,16 @@ def decode_bit_slices(
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """Decoded numbers of rows: the rows that have one, and the rows with each bit, lowest first."""
+    """Decoded numbers of rows: the rows with a number, and for each bit the rows that have it.
+
+    The bitmap of the lowest bit is first.
+    """
 
     present: BitMap
     slices: tuple[BitMap, ...]
 
     def contains(self, number: int) -> bool:
-        """Return whether a row has a number."""
+        """Return whether any row has the number `number`."""
         if not 0 <= number < 1 << len(self.slices):
             return False
         rows = self.present
@@ -58,7 +62,7 @@ class BitSlices:
         return bool(rows)
 
     def bounds(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest number; None if no row has one."""
+        """Return the smallest and the largest number; None if no row has a number."""
         return (self._extreme(0), self._extreme(1)) if self.present else None
 
     def _extreme(self, wanted: int) -> int:

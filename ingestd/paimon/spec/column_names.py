@@ -56,7 +56,7 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the reason for each column with a nested field that the table's file formats refuse.
+    """Return, for each column with nested fields that a file format refuses, the reason.
 
     `types` are the columns with their types, `options` the table options.
     """

@@ -25,7 +25,12 @@ offsets and in the bits.
 
 
 class NativeColumns(Protocol):
-    """The interface of the extension for table columns."""
+    """The interface of the extension for table columns.
+
+    Texts are passed as the buffers of an Arrow string array: `offsets`, `data` and `validity` (a
+    bitmap; None: no nulls). `first` is the index of row 0 in `offsets` and in the bits of
+    `validity`. See `text_parts`.
+    """
 
     def take_texts(
         self,
@@ -35,8 +40,9 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
-        """Return the texts at `indices`: offsets, bytes, validity and number of nulls.
+        """Return the buffers of the texts at `indices`, and the number of nulls.
 
+        The buffers are the offsets (int32), the data, and the validity bitmap (None: no nulls).
         Raises IndexError for an index out of range, OverflowError for more than 2 GiB of text.
         """
         ...
@@ -51,7 +57,7 @@ class NativeColumns(Protocol):
     ) -> tuple[int, int] | None:
         """Return the row numbers of the smallest and the largest text; None if all are null.
 
-        Texts are compared by their bytes.
+        `rows` is the number of texts, which are compared by their bytes.
         """
         ...
 
@@ -65,7 +71,8 @@ class NativeColumns(Protocol):
     ) -> Bytes:
         """Return the SHA-2 hashes of texts as lower-case hexadecimal text, one after the other.
 
-        `bits` is the length of a hash: 224, 256, 384 or 512. Null texts are hashed, too.
+        `rows` is the number of texts; `bits` is the length of a hash: 224, 256, 384 or 512. Null
+        texts are hashed, too.
         """
         ...
 
@@ -87,7 +94,10 @@ def native_columns() -> NativeColumns | None:
 
 
 def text_parts(array: Any) -> TextParts | None:  # noqa: ANN401  # an Arrow array of any type
-    """Return the buffers of a string or binary array; None for other types and for empty arrays."""
+    """Return the buffers of a string or binary array, and the index of its first row in them.
+
+    Returns None for other types and for empty arrays.
+    """
     if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)) or not len(array):
         return None
     validity, offsets, data = array.buffers()

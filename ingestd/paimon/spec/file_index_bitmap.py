@@ -109,10 +109,10 @@ def _encode_blocks(entries: list[tuple[bytes, bytes]], block_size: int) -> list[
 class BitmapIndex:
     """A decoded bitmap index.
 
-    `null_offset` is that of the rows with null (None: there are none). `blocks` has the first value
-    of each block and the position of the block in `data`; of version 1 it has all values, each with
-    its offset. `body` is the position of the bitmaps in `data`; offsets are relative to it, and a
-    negative offset `-1 - row` stands for a single row without a bitmap.
+    `null_offset` is the offset of the bitmap of null rows (None: no nulls). `blocks` has the first
+    value of each block and the position of the block in `data`; of version 1 it has all values,
+    each with its offset. `body` is the position of the bitmaps in `data`; offsets are relative to
+    it, and a negative offset `-1 - row` stands for a single row without a bitmap.
     """
 
     data: bytes
@@ -125,7 +125,7 @@ class BitmapIndex:
     body: int
 
     def positions(self, value: Cell | None) -> RowNumbers:
-        """Return the row numbers of a value (None: null).
+        """Return the numbers of the rows that have a value (None: null).
 
         Raises FormatError if the index is damaged.
         """
@@ -140,13 +140,13 @@ class BitmapIndex:
             return decode_roaring(self.data, self.source, self.body + offset)[0]
 
     def contains(self, value: Cell) -> bool:
-        """Return whether any row has a value. Raises FormatError if the index is damaged."""
+        """Return whether any row has this value. Raises FormatError if the index is damaged."""
         with IndexDamage(_KIND, self.source):
             return self._find(stored_value(value, self.type)) is not None
 
     @property
     def has_null(self) -> bool:
-        """Whether a row has null."""
+        """Whether any row has null."""
         return self.null_offset is not None
 
     @cached_property

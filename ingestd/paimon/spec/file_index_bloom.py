@@ -53,7 +53,7 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
 class BloomFilterIndex:
     """The Bloom filter `data` of a column; `source` names it in errors.
 
-    It excludes values only: not nulls, and no ranges.
+    It can exclude single values, but neither nulls nor ranges.
     """
 
     data: bytes

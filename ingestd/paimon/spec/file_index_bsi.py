@@ -77,9 +77,10 @@ def _encode_side(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> Sequence[b
 
 @dataclass(frozen=True)
 class BsiIndex:
-    """A decoded bsi index of the numbers that are not negative, and of those that are.
+    """A decoded bsi index: the numbers that are not negative, and the negative numbers.
 
-    Each side is a base, and the differences of the absolute values of its numbers from the base.
+    `positive` and `negative` each consist of a base, and of the differences between the absolute
+    values of the numbers and the base.
     """
 
     type: DataType
@@ -89,12 +90,12 @@ class BsiIndex:
 
     @property
     def content(self) -> object:
-        """The numbers of all rows; equal for equal rows."""
+        """The numbers of all rows, for comparison: equal for indexes of equal columns."""
         return self.row_count, self.positive, self.negative
 
     @property
     def has_null(self) -> bool:
-        """Whether a row has null."""
+        """Whether any row has null."""
         values = len(self.positive[1].present) + len(self.negative[1].present)
         return values < self.row_count
 
@@ -110,7 +111,7 @@ class BsiIndex:
         return low, high
 
     def contains(self, value: Cell) -> bool:
-        """Return whether a row has a value."""
+        """Return whether any row has this value."""
         number = value
         if self.type.root == "DECIMAL":
             try:

@@ -1,4 +1,4 @@
-"""Values of columns as bitmap and range-bitmap indexes of a file store and order them.
+"""Encode, decode and order values as the bitmap and range-bitmap indexes of a file do.
 
 Numbers are big-endian.
 
@@ -51,7 +51,7 @@ class DecodedIndex(Protocol):
         ...
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
-        """Return whether `column operator value` may be true for a row and one of `values`."""
+        """Return whether `column operator value` may be true for any row and any of `values`."""
         ...
 
     def matches(self, column: Column) -> bool:
@@ -60,7 +60,7 @@ class DecodedIndex(Protocol):
 
 
 class ValueIndex(Protocol):
-    """An index of a column of a file from which its values follow."""
+    """An index of a column of a file that determines which values the column has."""
 
     @property
     def bounds(self) -> tuple[Cell, Cell] | None:
@@ -69,11 +69,11 @@ class ValueIndex(Protocol):
 
     @property
     def has_null(self) -> bool:
-        """Whether a row has null."""
+        """Whether any row has null."""
         ...
 
     def contains(self, value: Cell) -> bool:
-        """Return whether a row has a value. Raises FormatError if the index is damaged."""
+        """Return whether any row has this value. Raises FormatError if the index is damaged."""
         ...
 
     def matches(self, column: Column) -> bool:
@@ -86,22 +86,22 @@ class ValueIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExactIndex:
-    """A `DecodedIndex` that answers by the values that follow from an index."""
+    """A `DecodedIndex` that gives exact answers, because it is based on a `ValueIndex`."""
 
     index: ValueIndex
 
     @property
     def may_hold_null(self) -> bool:
-        """Whether a row has null."""
+        """Whether any row has null."""
         return self.index.has_null
 
     @property
     def may_hold_value(self) -> bool:
-        """Whether a row has a value that is not null."""
+        """Whether any row has a value that is not null."""
         return self.index.bounds is not None
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
-        """Return whether `column operator value` is true for a row and one of `values`."""
+        """Return whether `column operator value` is true for any row and any of `values`."""
         return any(may_hold(self.index, operator, value) for value in values)
 
     def matches(self, column: Column) -> bool:
@@ -110,9 +110,9 @@ class ExactIndex:
 
 
 def may_hold(index: ValueIndex, operator: str, value: Cell) -> bool:
-    """Return whether `column operator value` is true for a row; the operator is one of a predicate.
+    """Return whether `column operator value` is true for any row.
 
-    Raises FormatError if the index is damaged.
+    `operator` is an operator of `Comparison`. Raises FormatError if the index is damaged.
     """
     if index.bounds is None:
         return False
@@ -154,9 +154,9 @@ def encode_value(value: Cell, t: DataType) -> bytes:
 
 
 def decode_value(data: bytes, at: int, t: DataType) -> tuple[Cell, int]:
-    """Return the value at a position, decimals as such, and the position after it.
+    """Return the value at the position `at`, and the position after it.
 
-    Raises ValueError or struct.error if it is truncated.
+    Decimals are returned as `Decimal`. Raises ValueError or struct.error if the value is truncated.
     """
     if t.root in CHARACTER_ROOTS:
         (length,) = INT.unpack_from(data, at)
@@ -171,7 +171,7 @@ def decode_value(data: bytes, at: int, t: DataType) -> tuple[Cell, int]:
 
 
 def from_unscaled(number: int, t: DataType) -> Decimal:
-    """Return the decimal of an unscaled number."""
+    """Return the decimal of an unscaled number, at the scale of the type `t`."""
     return Decimal(number).scaleb(-(t.scale or 0))
 
 
@@ -184,8 +184,8 @@ def stored_value(value: Cell, t: DataType) -> Cell:
 class RankedColumn:
     """The values of a column by rank.
 
-    `rows` are the numbers of the rows that are not null, `ranks` (as many) the positions of their
-    values in `values`, which are distinct and ascending; decimals are unscaled there.
+    `rows` (n,) are the numbers of the rows that are not null, `ranks` (n,) the positions of their
+    values in `values`, which are distinct and ascending. Decimals are unscaled.
     """
 
     rows: RowNumbers
@@ -214,8 +214,9 @@ def null_rows(column: Column) -> RowNumbers:
 def present_values(column: Column, t: DataType) -> tuple[RowNumbers, Any]:
     """Return the numbers of the rows that are not null, and their values, an array.
 
-    Floats are integers of their bits, so that -0.0 and 0.0 differ; dates and times are integers,
-    decimals unscaled integers, and timestamps in nanoseconds are in microseconds.
+    Floats are represented by the integers of their bits, so that -0.0 and 0.0 differ, dates, times
+    and timestamps by integers (timestamps in nanoseconds by microseconds), and decimals by unscaled
+    integers.
     """
     array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).astype(np.uint32)
@@ -243,7 +244,7 @@ def _from_physical(value: Cell, t: DataType) -> Cell:
 
 
 class IndexDamage:
-    """A context manager that turns decoding errors into a FormatError about a damaged index."""
+    """A context manager that converts decoding errors to a FormatError about a damaged index."""
 
     def __init__(self, kind: str, source: str) -> None:
         self._kind = kind

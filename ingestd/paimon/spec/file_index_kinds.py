@@ -58,7 +58,7 @@ class ColumnIndex:
         return self.column if self.key is None else f"{self.column}[{self.key}]"
 
     def option_column(self, options: Options, setting: TableOption[object]) -> str:
-        """Return the name in the option that gives a setting: of the key, else of the column."""
+        """Return the name under which the options give a setting: `column[key]`, else `column`."""
         return self.name if setting.name_for(self.name) in options else self.column
 
 

@@ -54,7 +54,7 @@ def has_range_bitmap(t: DataType) -> bool:
 
 
 def default_chunk_size(t: DataType) -> int:
-    """Return the bytes of values of a chunk after its first value, if no option sets them."""
+    """Return the default size in bytes of the values of a chunk after its first value."""
     return 0 if t.root in _SMALL_ROOTS else DEFAULT_CHUNK_SIZE
 
 
@@ -144,7 +144,7 @@ class RangeBitmapIndex:
 
     @property
     def content(self) -> object:
-        """The distinct values and the ranks of all rows; equal for equal rows.
+        """The distinct values and the ranks of all rows, for comparison: equal for equal columns.
 
         Raises FormatError if the index is damaged.
         """
@@ -157,12 +157,12 @@ class RangeBitmapIndex:
 
     @cached_property
     def has_null(self) -> bool:
-        """Whether a row has null. Raises FormatError if the index is damaged."""
+        """Whether any row has null. Raises FormatError if the index is damaged."""
         with IndexDamage(_KIND, self.source):
             return len(self._present) < self.row_count
 
     def contains(self, value: Cell) -> bool:
-        """Return whether a row has a value. Raises FormatError if the index is damaged."""
+        """Return whether any row has this value. Raises FormatError if the index is damaged."""
         with IndexDamage(_KIND, self.source):
             wanted = sort_key(value)
             chunk = bisect_right([sort_key(first) for first, _ in self._chunks], wanted) - 1

@@ -120,7 +120,7 @@ def _refuse_vectors(options: Options) -> None:
 
 
 def exposes_vectors(options: Options) -> bool:
-    """Return whether Iceberg metadata exposes the deletion vectors of a table with options."""
+    """Return whether Iceberg metadata contains the deletion vectors of a table, by its options."""
     return iceberg_options.ICEBERG_VERSION.of(
         options
     ) >= _VECTORS_SINCE and honoured.DELETION_VECTORS.of(options)

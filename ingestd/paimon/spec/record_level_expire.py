@@ -51,9 +51,9 @@ class ExpiredRows:
         return rows.filter(pa.array(~expired)) if bool(expired.any()) else rows
 
     def may_be_among(self, stats: ColumnStats | None) -> bool:
-        """Return whether the smallest time in a file is expired, by the statistics of the column.
+        """Return whether a file has an expired row, by the smallest time in its statistics.
 
-        Without statistics, the result is False.
+        `stats` are the statistics of the column `field`; without them, the result is False.
         """
         if stats is None or not isinstance(stats.low, int):
             return False

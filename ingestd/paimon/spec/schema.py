@@ -104,10 +104,10 @@ def new_schema(
     """Return the first schema of a table, with id 0.
 
     Primary key columns become NOT NULL. Field ids are assigned from 0: a column gets its id before
-    its nested fields, a nested field after its own. The keys may be given by the options
-    `primary-key` and `partition` instead of the arguments. `comment` is that of the table (None: no
-    comment). Raises SchemaConflictError for invalid columns and keys, ConfigError for invalid
-    options and for keys that are given twice.
+    the fields nested in it, but a nested field after the fields nested in it. The keys may be given
+    by the options `primary-key` and `partition` instead of the arguments. `comment` is that of the
+    table (None: no comment). Raises SchemaConflictError for invalid columns and keys, ConfigError
+    for invalid options and for keys that are given twice.
     """
     remaining = with_orc_zone(options)
     primary = _keys_from(remaining, "primary-key", primary_keys)

@@ -1,1 +1,1 @@
-"""Operations on one table, one package each; imports follow the layers in the architecture."""
+"""Operations on a table, one package each; imports between them follow the architecture."""

@@ -58,7 +58,7 @@ class OwnedBuckets:
         self._counts = dict(sorted(own.items()))
 
     def assign(self, keys: _Unsigned) -> Buckets:
-        """Assign buckets to new keys, which are given by their hashes; return them, shape (keys,).
+        """Assign a bucket to each new key, given by its hash; return the buckets, shape (keys,).
 
         If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
         over the full buckets by their hashes. Raises UnsupportedError if all buckets are full and

@@ -49,8 +49,9 @@ _LOG = logging.getLogger(__name__)
 class HashCache:
     """A cache of sorted key hashes by path of the index file; evicts the least recently used.
 
-    Hashes beyond `max_bytes` of memory are cached on the local disk if their file is large enough,
-    up to `max_mapped` bytes. `lookups` counts the lookups of `load_hashes`, by "hit" and "miss".
+    Memory holds at most `max_bytes` of hashes. Further hashes are cached on the local disk if their
+    index file is large enough, at most `max_mapped` bytes. `lookups` counts the lookups of
+    `load_hashes`, by "hit" and "miss".
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
@@ -66,10 +67,10 @@ class HashCache:
             return self._mapped.get(path) if cached is None else cached
 
     def put(self, path: str, hashes: Hashes) -> Hashes:
-        """Cache the hashes of a file, if necessary instead of others; return the array to use.
+        """Cache the sorted hashes of an index file, evicting others if necessary.
 
-        This is the cached array, or `hashes` itself. An array larger than the limit is not cached
-        in memory.
+        Returns the array to use from now on: the cached array, or `hashes` itself. An array larger
+        than the limit is not cached in memory.
         """
         known = self.get(path)
         if known is not None:
@@ -245,7 +246,7 @@ def is_sorted(hashes: Hashes) -> bool:
 
 
 def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
-    """Return a new sorted array of the sorted `known` hashes and the `gained` hashes."""
+    """Return a new sorted array of the sorted hashes `known` and of all arrays in `gained`."""
     new = np.sort(np.concatenate(gained))
     return np.insert(known, np.searchsorted(known, new), new)
 

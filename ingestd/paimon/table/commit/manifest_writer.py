@@ -84,7 +84,7 @@ def write_index_manifest(
 ) -> str:
     """Write an index manifest with all index files of a snapshot; return its name.
 
-    `repeated` has further entries, with keys that are also in `entries`.
+    `repeated` has further entries whose keys are also in `entries`.
     """
     name = f"index-manifest-{uuid.uuid4()}-0"
     records = [*entries.records(), *encode_index_records(repeated)]
@@ -310,9 +310,9 @@ def partition_bounds(types: Sequence[DataType], partitions: Iterable[bytes]) -> 
 def joined_meta(
     types: Sequence[DataType], metas: Sequence[ManifestFileMeta], name: str, size: int
 ) -> ManifestFileMeta:
-    """Return the metadata of a manifest that joins those with the metadata `metas`.
+    """Return the metadata of a manifest that contains all entries of the manifests `metas`.
 
-    `types` are the types of the partition columns; `name` and `size` are the name of the joined
+    `types` are the types of the partition columns; `name` and `size` are the name of the new
     manifest and its size in bytes. A bound that is unknown in one of the manifests is unknown in
     the result, because bounds that are too narrow would hide files.
     """

@@ -55,10 +55,12 @@ LONG_COMMIT_SECONDS = 3 * 3600.0
 class SnapshotChange:
     """The file changes of one snapshot to commit; for an OVERWRITE, only the additions.
 
-    `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the files that
-    it must delete, and no others (None: not checked), and `statistics` is the statistics file of an
-    ANALYZE. `removed_index_files` are index files that a COMPACT removes, and `expected_files`, by
-    partition and bucket, the other files above level 0, which must not have changed.
+    `entries` are the changes of data files, `changelog` the new changelog files, and `index` the
+    new index files. `replaced` are the partitions that an OVERWRITE empties (None: all). `rewrites`
+    are the files that it must delete, and no others (None: not checked). `statistics` is the name
+    of the statistics file of an ANALYZE. `removed_index_files` are the names of index files that a
+    COMPACT removes. `expected_files` are, by partition and bucket, the names of the other files
+    above level 0, which must be unchanged.
     """
 
     kind: CommitKind
@@ -87,7 +89,10 @@ class SnapshotChange:
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """The partitions with changed data files or index files, as serialized rows."""
+        """The partitions with added or deleted data files or added index files, as serialized rows.
+
+        For an OVERWRITE, only partitions with additions are included.
+        """
         files = (entry.partition for entry in self.entries)
         return frozenset((*files, *(entry.partition for entry in self.index)))
 
@@ -122,7 +127,9 @@ def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list
 def index_after(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index entries of `state` after a change: the first of each key, and all others.
+    """Return the index entries after a change of `state`: the first of each key, and all others.
+
+    A key consists of partition, bucket and index type.
 
     Raises CommitConflictError if an index file to be removed is not in `state`, or if an index file
     to be replaced is one of several with its key.
@@ -181,7 +188,7 @@ def _new_paths(table: FileStoreTable, change: SnapshotChange) -> Iterator[str]:
 def checked_entries(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[ManifestEntry, ...]:
-    """Return the entries of a change on top of `state`, checked against its live files.
+    """Check a change against the live files of `state`; return the manifest entries to commit.
 
     The entries of an OVERWRITE begin with the deletion of every live file of the partitions that it
     replaces. An APPEND is not checked, so that no manifest is read, unless the bucket count was

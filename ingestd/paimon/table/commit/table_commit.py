@@ -159,7 +159,7 @@ class Retries:
         self._deadline = time.monotonic() + options.commit_timeout_ms / 1000
 
     def wait(self) -> bool:
-        """Wait until the next retry is due; return False immediately if the budget is used up."""
+        """Wait until the next retry is due; return False, without waiting, if no retry is left."""
         wait_ms = min(self._next_ms, self._longest_ms)
         seconds = wait_ms * (1 + random.uniform(0, _JITTER)) / 1000  # noqa: S311  # no secret
         if self._left <= 0 or time.monotonic() + seconds > self._deadline:
@@ -500,10 +500,11 @@ def prepare(
     request: CommitRequest,
     schema_id: int,
 ) -> Attempt:
-    """Write the base manifest list of the snapshot after `state`, and its index manifest.
+    """Write the base manifest list and, if it changes, the index manifest of the next snapshot.
 
-    The index manifest is written only if the change alters it. Returns the attempt, whose snapshot
-    is not published yet. Raises the errors of `merge_manifests` and `index_after`.
+    `delta` has the delta manifests of `change`, `state` is the state to which the change is
+    applied, and `schema_id` is the schema of the snapshot. Returns the attempt; its snapshot is not
+    published yet. Raises the errors of `merge_manifests` and `index_after`.
     """
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)

@@ -124,7 +124,8 @@ class BucketChange:
 class TreeCompaction:
     """A compaction of files of one bucket into the level of `target`.
 
-    `levels` has all files of the bucket. `change` collects the result.
+    `levels` has all files of the bucket, `vectors` its deletion vectors. `change` collects the
+    result.
     """
 
     def __init__(

@@ -59,8 +59,9 @@ class Compacted:
     """The result of merging a block.
 
     `rows` and `changes` have the columns of the table, the sequence number and the row kind.
-    `changes` are the rows for the changelog (None: no changelog). `deleted` contains (source
-    number, file number, positions) of the older rows that `rows` replace.
+    `changes` are the rows for the changelog (None: no changelog). `deleted` has the older rows that
+    `rows` replace: the index of their source, the index of their file in the source, and their
+    positions in the file.
     """
 
     rows: pa.Table
@@ -71,8 +72,8 @@ class Compacted:
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
     """Merge the rows of a block by key, and compute its changelog.
 
-    `block` is a list of (source number, rows), as `BucketInput.blocks` yields it. It must contain
-    all rows that the sources have for its keys.
+    `block` is a list of pairs (index in `sources`, rows), as `BucketInput.blocks` yields it. It
+    must contain all rows that the sources have for its keys.
     """
     if rules.expired is not None:
         block = _unexpired(block, sources, rules.expired)

@@ -77,7 +77,7 @@ def _among(column: Column, keys: Column) -> Mask:
 
 
 def batch_size(count: int) -> BatchSize:
-    """Return the batch size for reading `count` sources in parallel."""
+    """Return the batch size with which `count` sources are read in parallel in bounded memory."""
     return BatchSize(_MEMORY // max(count, 1))
 
 
@@ -99,7 +99,8 @@ class Source:
 class BucketInput:
     """A reader of the sources of a bucket.
 
-    With `row_positions`, rows also have `FILE` and `POSITION`.
+    `key_names` are the key columns. With `row_positions`, rows also have the columns `FILE` and
+    `POSITION`.
     """
 
     reader: DataFileReader
@@ -109,12 +110,13 @@ class BucketInput:
     row_positions: bool = False
 
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Yield blocks with ascending key ranges, each as a list of (source number, rows).
+        """Yield blocks with ascending key ranges, each a list of (index in `sources`, rows).
 
-        The rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
-        Each block contains rows of picked sources. Of the other sources, it contains the rows of
-        the same keys, and possibly a few rows of other keys. Raises FormatError for a data file
-        that is missing or damaged.
+        The ranges are disjoint. A block has all rows of the compacted (`picked`) sources in its
+        range. Of the other sources, it has the rows with the same keys, and possibly a few rows
+        with other keys. The rows of a source are ordered by key; they have its fields and `LEVEL`,
+        with `row_positions` also `FILE` and `POSITION`. Raises FormatError for a data file that is
+        missing or damaged.
         """
         size = batch_size(len(sources))
         blocks = self._blocks(sources, size)

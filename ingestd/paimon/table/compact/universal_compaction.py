@@ -55,8 +55,8 @@ def pick_runs(
     """Pick the runs to compact by the first trigger that is due; return None if none is due.
 
     `runs` are ordered from the newest to the oldest. If the options require that level 0 is
-    emptied, its files are compacted when no other trigger is due (with `options.gentle_runs`, only
-    if there are at least as many of them).
+    emptied, its files are compacted when no other trigger is due, but only if there are at least
+    `options.gentle_runs` of them (None: one).
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:

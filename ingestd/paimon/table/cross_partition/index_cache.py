@@ -99,9 +99,9 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """Cache the index that becomes valid with the snapshot that contains these data files.
+        """Cache an index that becomes valid as soon as a snapshot contains the data files `files`.
 
-        `files` are names of data files. Nothing is cached if the cache has no index of the subset.
+        `files` are names. Nothing is cached if the cache has no index of this subset of keys.
         """
         with self._lock:
             kept = self._kept.get(_key(table, share))

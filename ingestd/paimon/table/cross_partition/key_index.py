@@ -171,7 +171,10 @@ class KeyIndex:
 
 
 def last_positions(keys: KeyFingerprints) -> _Positions:
-    """Return the last position of each distinct key, in order of the first fingerprint number."""
+    """Return the position of the last occurrence of each distinct key.
+
+    The positions are ordered by the first number of the fingerprints.
+    """
     order = np.argsort(keys.first, kind="stable")
     ordered = keys.first[order]
     if not bool((ordered[1:] == ordered[:-1]).any()):

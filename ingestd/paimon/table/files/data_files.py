@@ -517,7 +517,7 @@ def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSche
 
 
 def to_data_file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """Return rows with the columns of a data file.
+    """Convert rows to the columns of the table's data files.
 
     `rows` has the table's columns; for a table with a primary key, also the system columns.
     """
@@ -540,7 +540,7 @@ def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
 
 
 def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
-    """Return a file name, which was made for `planned`, with the extension for `options`."""
+    """Return a file name made for the options `planned`, with the extension for `options`."""
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 

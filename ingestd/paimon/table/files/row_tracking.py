@@ -58,9 +58,9 @@ def with_row_ids(table: FileStoreTable) -> FileStoreTable:
 
 
 def rewritten_table(table: FileStoreTable) -> FileStoreTable:
-    """Return the table whose rows are read and written where files are rewritten.
+    """Return the handle of a table by which rewrites of files read and write rows.
 
-    If the table has row tracking, its rows have `TRACKING_FIELDS` as well.
+    If the table has row tracking, its rows then have the columns `TRACKING_FIELDS` as well.
     """
     return with_row_ids(table) if table.options.row_tracking else table
 
@@ -178,11 +178,11 @@ def _first(file: DataFileMeta) -> int:
 def column_sources(
     table: FileStoreTable, group: Sequence[DataFileMeta], fields: Sequence[DataField]
 ) -> list[tuple[list[DataFileMeta], list[DataField]]]:
-    """Return the files of a group of `row_groups` to read, each time with the columns to read.
+    """Return which columns to read from which files of a group of `row_groups`.
 
-    A column is in several files only if these are blob files, which have the rows one after the
-    other. Columns that no file has, and those that no file needs to have, are read from the first
-    file. Raises FormatError if blob files do not have all rows.
+    Each item has files and the columns to read from them; the rows of several files, which are blob
+    files, follow each other. Columns that no file has, and `_ROW_ID`, are read from the first file.
+    Raises FormatError if blob files do not have all rows.
     """
     ids = [{f.id for f in tracked_fields(table.schemas(file.schema_id), file)} for file in group]
     sources: dict[int, list[DataField]] = {}

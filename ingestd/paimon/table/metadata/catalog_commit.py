@@ -82,7 +82,7 @@ def _sum(
 def partition_spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
     """Return the values of a serialized partition as text by column, in the order of the keys.
 
-    Null and blank values are the option `partition.default-name`.
+    Null and blank values are replaced by the option `partition.default-name`.
     """
     spec = {}
     values = deserialize_row(table.partition_types, partition)

@@ -298,7 +298,7 @@ def _bucket_may_be_in(meta: ManifestFileMeta, buckets: Collection[int] | None) -
 
 
 class PartitionBounds:
-    """A set of partitions to compare with the partition bounds of manifests.
+    """Tests by its partition bounds whether a manifest may contain files of some partitions.
 
     `partitions` are serialized rows.
     """
@@ -308,7 +308,7 @@ class PartitionBounds:
         self._values = [deserialize_row(self._types, partition) for partition in partitions]
 
     def may_be_in(self, meta: ManifestFileMeta) -> bool:
-        """Return whether the bounds of a manifest allow files of one of these partitions."""
+        """Return whether a manifest may contain files of one of the partitions."""
         if not self._types:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)

@@ -22,8 +22,8 @@ def partition_text(table: FileStoreTable, partition: bytes) -> str:
 def partition_name(table: FileStoreTable, partition: bytes) -> str:
     """Return a serialized partition as `column=value/column=value`.
 
-    Values are cast to text, but binary values are hexadecimal; null and blank values are the option
-    `partition.default-name`.
+    Values are cast to text, but binary values are hexadecimal; null and blank values are replaced
+    by the option `partition.default-name`.
     """
     cells = deserialize_row(table.partition_types, partition)
     default = table.options.partition_default_name

@@ -21,7 +21,7 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """A test whether a partition has the values of at least one of several partition specs.
+    """Tests whether a partition has the values of at least one of several partition specs.
 
     A spec consists of pairs (index among the partition keys, value).
     """

@@ -104,8 +104,8 @@ def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot 
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-    The files with its changes exist, those with its other rows need not. Raises FormatError if the
-    changelog file is damaged.
+    Files with its changes exist; files with its other rows may have been deleted. Raises
+    FormatError if the changelog file is damaged.
     """
     return _parsed(io, paths.changelog(snapshot_id), snapshot_id)
 
@@ -124,7 +124,7 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     """Return the snapshot with this id.
 
-    Raises FormatError if its file is damaged or, with the existing ids, if it does not exist.
+    Raises FormatError if its file is damaged or missing.
     """
     snapshot = find_snapshot(io, paths, snapshot_id)
     if snapshot is not None:

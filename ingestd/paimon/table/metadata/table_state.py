@@ -93,9 +93,10 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 
 
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
-    """Return the newest snapshot that has the carried property `name`, from `snapshot` backwards.
+    """Search back from `snapshot` for the newest snapshot that has the carried property `name`.
 
-    An empty name matches every carried property. Returns None if no retained snapshot has it.
+    Carried properties are those that each commit copies from its base. An empty name matches all of
+    them. Returns None if no retained snapshot has the property.
     """
     for retained in _walk(table, snapshot) if snapshot else ():
         carried = carried_properties(retained)

@@ -43,10 +43,11 @@ Picked = tuple[Positions, pa.Table]
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Return whether, of any two files that may have a common key, the later has only newer rows.
+    """Return whether the rows of each key are in order of age if the files are read in this order.
 
-    Files of the same level above 0 have no common key. `files` are ordered by their largest
-    sequence number, ascending.
+    That is, of any two files that may have a common key, the later has only newer rows. Files of
+    the same level above 0 have no common key. `files` are ordered by their largest sequence number,
+    ascending.
     """
     reached: dict[int, int] = {}
     for file in files:
@@ -64,7 +65,7 @@ class RowSource(Protocol):
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return the rows of a data file that the source has, with the columns `fields`."""
+        """Return the rows that the source has of a data file, in the columns `fields`."""
         ...
 
 

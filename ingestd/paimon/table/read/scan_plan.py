@@ -1,8 +1,8 @@
 """Plan which data files a read opens, in which units, and count the skipped files by reason.
 
 A file is skipped only if it cannot contain a matching row. In a primary-key table a file may
-contain a newer row of a key, so conditions on columns outside the key apply to whole units only. A
-unit consists of files whose keys are in no other unit.
+contain a newer row of a key, so conditions on columns outside the key apply to whole units only. If
+files are merged by key, a unit consists of files whose keys are in no other unit.
 """
 
 import itertools
@@ -68,7 +68,10 @@ class ReadUnit:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The plan of a read: its units in order, and the number of skipped files by reason."""
+    """The plan of a read: its units in order, and the number of skipped files by reason.
+
+    `manifests_skipped` is the number of manifests that were not opened.
+    """
 
     units: tuple[ReadUnit, ...]
     files_skipped: Mapping[str, int] = field(default_factory=dict)
@@ -272,10 +275,9 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(slots=True)
 class BucketPruner:
-    """Selects the buckets of the bucket key values that a predicate allows.
+    """Skips files by bucket: only the buckets of the bucket key values `keys` may contain a match.
 
-    `keys` has these values. The buckets are computed for each bucket count that occurs in the
-    files.
+    The buckets are computed for each bucket count that occurs in the files.
     """
 
     table: FileStoreTable
@@ -286,9 +288,9 @@ class BucketPruner:
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
         """Return the pruner for a predicate, or None if the predicate cannot select buckets.
 
-        It cannot if it does not list the values of all bucket keys (floating-point values do not
-        count), if it lists more than 1000 combinations of them, or if no hash of the bucket key
-        determines the buckets of the table.
+        It can if it lists the values of all bucket keys, at most 1000 combinations and no
+        floating-point values, and if the bucket of a row depends only on the hash of its bucket
+        key.
         """
         if bucket_mode(table.schema) not in _FIXED_MODES:
             return None

@@ -81,11 +81,11 @@ class TagPeriods:
         return datetime.fromtimestamp(millis / 1000, self.zone).replace(tzinfo=None)
 
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
-        """Return the start of the period whose tag a snapshot of this time gets.
+        """Return the start of the period that is tagged when a snapshot has this time, or None.
 
-        `due` is the start of the period after that of the newest tag (None: no tag). Returns None
-        until this period and `delay` are over. Then returns the start of the last period that is
-        over, or with `completed`, `due`.
+        `due` is the start of the period after that of the newest tag (None: no tag). The result is
+        None until the period `due` and then `delay` are over. Afterwards it is the last period that
+        is over, or with `completed`, `due`.
         """
         if due is not None and time - self.delay < due + self.length:
             return None

@@ -111,9 +111,10 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The ids that bound an expiry: of the oldest and the newest existing snapshot or changelog.
+    """The range of existing ids from which an expiry selects: those of snapshots or changelogs.
 
-    `held_from` is the first id that a consumer needs (None: no limit).
+    `earliest` and `latest` are the oldest and the newest id. `held_from` is the first id that a
+    consumer needs (None: no limit).
     """
 
     earliest: int

@@ -1,4 +1,4 @@
-"""Success files: they tell other systems that a partition is done, or that a tag has been created.
+"""Success files: signals to other systems that a partition is done, or that a tag was created.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#partition-mark-done
 """

@@ -46,7 +46,7 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """Raise ConfigError if the newest rows, by sequence number, are not the complete rows of keys.
+    """Raise ConfigError if sequence numbers do not determine which rows of a key are outdated.
 
     This depends on options of the table, such as the merge engine.
     """

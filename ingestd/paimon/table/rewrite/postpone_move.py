@@ -114,7 +114,7 @@ def postponed_moves(
 
 
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
-    """Return the bucket count of a partition, given its files in real buckets.
+    """Return the bucket count of a partition, given its live files in real buckets (`settled`).
 
     Without such files, returns the option `postpone.default-bucket-num`. Raises ConfigError if the
     option is below 1.

@@ -204,7 +204,10 @@ class SortOrder(Protocol):
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range of each row: how many of the sorted `borders` are not after the row."""
+        """Return the range number of each row; shape (n,).
+
+        It is the number of `borders`, which are sorted, that are less than or equal to the row.
+        """
         ...
 
 
@@ -220,7 +223,7 @@ class ByColumns:
         return np.lexsort(codes[::-1])
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range of each row: how many of the sorted `borders` are not after it."""
+        """Return the range number of each row, as `SortOrder.ranges` does; shape (n,)."""
         both = pa.concat_tables([borders.select(self.names), rows.select(self.names)])
         ranks = sequence_ranks(both.columns)
         own, others = ranks[: borders.num_rows], ranks[borders.num_rows :]
@@ -247,7 +250,7 @@ class ByAll:
         return np.argsort(self._keys(rows), kind="stable")
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range of each row: how many of the sorted `borders` are not after it."""
+        """Return the range number of each row, as `SortOrder.ranges` does; shape (n,)."""
         return np.searchsorted(self._keys(borders), self._keys(rows), side="right")
 
     def _keys(self, rows: pa.Table) -> Keys:

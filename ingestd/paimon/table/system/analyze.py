@@ -220,9 +220,9 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 
 
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the single row of the system table `statistics`, or [] without statistics.
+    """Return the single row of the system table `statistics`, or [] without statistics or snapshot.
 
-    None as the snapshot means that there are no rows. Raises the errors of `read_statistics`.
+    Raises the errors of `read_statistics`.
     """
     table_statistics = None if snapshot is None else read_statistics(table, snapshot)
     if table_statistics is None:

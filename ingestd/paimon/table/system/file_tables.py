@@ -84,7 +84,7 @@ TABLE_INDEXES = (
 def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `files`: the live data files of a snapshot, without postponed files.
 
-    None as the snapshot means that there are no rows.
+    Returns [] if `snapshot` is None.
     """
     return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
 
@@ -110,7 +110,7 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 def file_key_range_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `file_key_ranges`: the same files as in `files`, without statistics.
 
-    None as the snapshot means that there are no rows.
+    Returns [] if `snapshot` is None.
     """
     entries = [entry for entry in live_files(table, snapshot) if entry.bucket >= 0]
     return [(*_file_cells(table, entry), entry.file.first_row_id) for entry in entries]
@@ -193,7 +193,7 @@ def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestE
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `partitions`, ordered by name; records are counted before merging.
 
-    None as the snapshot means that there are no rows.
+    Returns [] if `snapshot` is None.
     """
     return [(*cells, None, None, None, None) for cells in partition_totals(table, snapshot)]
 
@@ -201,8 +201,8 @@ def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cel
 def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return name, records, bytes, files and time of the last change of each partition, by name.
 
-    The time is in milliseconds of the epoch; records are counted before merging. None as the
-    snapshot means that there are no rows.
+    The time is in milliseconds of the epoch; records are counted before merging. Returns [] if
+    `snapshot` is None.
     """
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]
@@ -212,7 +212,7 @@ def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[C
 def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `buckets`, ordered by partition and number.
 
-    Records are counted before merging. None as the snapshot means that there are no rows.
+    Records are counted before merging. Returns [] if `snapshot` is None.
     """
     entries = live_files(table, snapshot)
     groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
