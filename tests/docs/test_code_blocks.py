@@ -84,9 +84,11 @@ SHOWN_BY = {
     ("docs/rows.md", "# headers.yaml"): (
         "tests/docs/test_rows_page.py::test_headers_are_in_the_columns_that_the_page_says"
     ),
-    ("docs/tutorial.md", "docker compose"): "not run: needs Docker; a test compares its files",
+    ("docs/tutorial.md", "docker compose"): (
+        "not run: needs Docker; the tutorial's test runs the services of its file as processes"
+    ),
     ("docs/tutorial.md", "export BOOTSTRAP"): (
-        "tests/live/test_tutorial.py::test_the_page_and_the_compose_file_use_what_the_tutorial_runs"
+        "tests/docs/test_compose_file.py::test_the_page_runs_the_same_configuration_without_docker"
     ),
     ("docs/tutorial.md", "UPDATE orders"): TUTORIAL,
     ("docs/tutorial.md", "import ingestd.paimon"): TUTORIAL,

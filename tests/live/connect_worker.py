@@ -28,8 +28,6 @@ _FLAGS = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
-_MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
-_FILES = ("worker", "connector")
 # Debezium's own settings but for these: what is skipped by default would be missed here.
 _CONNECTOR = {
     "name": "live",
@@ -60,6 +58,8 @@ class ConnectWorker(Closing):
     """
 
     pins, cache = PINS, "debezium"
+    program, files = "ConnectStandalone", ("worker", "connector")
+    """The program of Kafka Connect, and the properties that it is given."""
     streaming = "Starting streaming"
     """What the log has when the connector follows the log of its source."""
 
@@ -81,10 +81,10 @@ class ConnectWorker(Closing):
             "bootstrap.servers": bootstrap,
             "key.converter": _JSON,
             "value.converter": _JSON,
-            "offset.storage.file.filename": folder / "offsets",
             "offset.flush.interval.ms": 500,
             "plugin.discovery": "service_load",
             "listeners": f"http://127.0.0.1:{free_port()}",
+            **self.worker(),
         }
         connector = {
             **self.connector(schema),
@@ -95,8 +95,12 @@ class ConnectWorker(Closing):
                 rf"{prefix}\\.{schema}\\.{table}" for table in one_partition
             ),
         }
-        for name, properties in zip(_FILES, (worker, connector), strict=True):
-            _write(folder / f"{name}.properties", properties)
+        write_properties(folder / "worker.properties", worker)
+        write_properties(folder / "connector.properties", connector)
+
+    def worker(self) -> dict[str, object]:
+        """Where the worker keeps its offsets, and other properties of its own."""
+        return {"offset.storage.file.filename": self._folder / "offsets"}
 
     def connector(self, schema: str) -> dict[str, object]:
         """The properties of the connector for the tables of a schema."""
@@ -116,9 +120,10 @@ class ConnectWorker(Closing):
         pins = read_pins(self.pins)
         wanted = [pin for pin in pins if not pin.startswith(_SERVERS)]
         jars = fetch(wanted, cache_folder() / "judges" / self.cache, pins=pins)
-        command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, jars)), _MAIN]
+        program = f"org.apache.kafka.connect.cli.{self.program}"
+        command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, jars)), program]
         self._read_from = self.log.stat().st_size if self.log.exists() else 0
-        properties = [str(self._folder / f"{name}.properties") for name in _FILES]
+        properties = [str(self._folder / f"{name}.properties") for name in self.files]
         self._process = GuardedProcess([*command, *properties], self.log)
 
     def wait_until_streaming(self) -> None:
@@ -145,5 +150,6 @@ class ConnectWorker(Closing):
             return file.read().decode(errors="replace")
 
 
-def _write(path: Path, properties: Mapping[str, object]) -> None:
+def write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    """Write a file of properties in Java's form."""
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))

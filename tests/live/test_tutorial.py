@@ -1,21 +1,27 @@
-"""The tutorial with processes of this machine: PostgreSQL, Debezium, a broker, and queries."""
+"""The tutorial with the services of its compose file as processes of this machine, and queries."""
 
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 import ingestd.paimon as paimon
-from ingestd.dev.broker import DevBroker
+from ingestd.dev.broker import random_id
+from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
 from ingestd.errors import IngestdError
 from tests.compat.engines import paimon_connector, spark_sql
-from tests.live.connect_worker import ConnectWorker
-from tests.support.code_blocks import shown
-from tests.support.daemon import run_daemon
+from tests.live.connect_worker import ConnectWorker, write_properties
+from tests.support.code_blocks import ROOT, shown
+from tests.support.daemon import free_port, run_daemon
+from tests.support.guarded_process import GuardedProcess
 from tests.support.postgres_server import PostgresServer, is_supported
 from tests.support.pypaimon import environment
 
@@ -24,19 +30,80 @@ pytestmark = [
     pytest.mark.chaos,
     pytest.mark.slow,
     pytest.mark.skipif(not is_supported(), reason="PostgreSQL is fetched for Linux on x86-64 only"),
+    pytest.mark.skipif(shutil.which("curl") is None, reason="the connector is created with curl"),
 ]
-FILES = Path(__file__).resolve().parents[2] / "config" / "tutorial"
+FILES = ROOT / "config" / "tutorial"
 PAGE, LAKE = "docs/tutorial.md", "config/tutorial/warehouse"
+SERVICES = yaml.safe_load((FILES / "compose.yaml").read_text())["services"]
 CONNECTOR = json.loads((FILES / "connector.json").read_text())
 
 
-class TutorialWorker(ConnectWorker):
-    """Kafka Connect with the connector of the tutorial, which has its database on this machine."""
+class Addresses(dict[str, str]):
+    """Addresses that the compose file names, as they are on this machine."""
 
-    def connector(self, schema: str) -> dict[str, object]:
-        """The properties of the tutorial's file."""
-        assert CONNECTOR["schema.include.list"] == schema
-        return {"name": "shop", **CONNECTOR, "database.hostname": "127.0.0.1"}
+    def __init__(self) -> None:
+        for address in ("kafka:9092", "kafka:9093", "connect:8083"):
+            self[address] = f"127.0.0.1:{free_port()}"
+        for port in ("9092", "9093"):
+            self[f"://:{port}"] = "://" + self[f"kafka:{port}"]
+
+    def here(self, text: str) -> str:
+        """A text of the compose file with the addresses of this machine."""
+        for address, local in self.items():
+            text = text.replace(address, local)
+        return text
+
+    def properties(self, service: str, prefix: str = "") -> dict[str, object]:
+        """The environment of a service as its image passes it to the program."""
+        return {
+            name.removeprefix(prefix).lower().replace("_", "."): self.here(value)
+            for name, value in SERVICES[service]["environment"].items()
+        }
+
+
+@contextmanager
+def kafka(addresses: Addresses, folder: Path) -> Iterator[None]:
+    """The service `kafka`, with no other settings than those of the compose file."""
+    folder.mkdir()
+    file = folder / "server.properties"
+    write_properties(file, {"log.dirs": folder / "data"} | addresses.properties("kafka", "KAFKA_"))
+    pins = read_pins(ROOT / "ingestd" / "dev" / "kafka_jars.txt")
+    jars = ":".join(map(str, fetch(list(pins), cache_folder() / "kafka", pins=pins)))
+    java = [java_command(), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars]
+    storage = ["kafka.tools.StorageTool", "format", "-t", random_id(), "-c", str(file)]
+    subprocess.run([*java, *storage], check=True, capture_output=True)
+    process = GuardedProcess([*java, "kafka.Kafka", str(file)], folder / "kafka.log")
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+class TutorialWorker(ConnectWorker):
+    """The service `connect`; its connector is created by the service `connector`."""
+
+    program, files = "ConnectDistributed", ("worker",)
+
+    def __init__(self, folder: Path, addresses: Addresses, port: int) -> None:
+        self._addresses, self._port = addresses, port
+        place = {"prefix": "shop", "schema": "public", "one_partition": ()}
+        super().__init__(folder, addresses["kafka:9092"], port, **place)  # type: ignore[arg-type]  # one dictionary
+
+    def worker(self) -> dict[str, object]:
+        """Those of the compose file, and what the image's own file adds."""
+        copies = {
+            f"{name}.storage.replication.factor": 1 for name in ("config", "offset", "status")
+        }
+        listeners = {"listeners": f"http://{self._addresses['connect:8083']}"}
+        return {**copies, **listeners, **self._addresses.properties("connect")}
+
+    def create_connector(self) -> None:
+        """Do what the service `connector` does, with the database of this machine."""
+        here = {"database.hostname": "127.0.0.1", "database.port": str(self._port)}
+        file = self._folder / "connector.json"
+        file.write_text(json.dumps(CONNECTOR | here))
+        command = SERVICES["connector"]["command"].replace("@/connector.json", f"@{file}")
+        subprocess.run(["curl", *shlex.split(self._addresses.here(command))], check=True)
 
 
 def orders(lake: Path) -> list[tuple[object, ...]]:
@@ -48,17 +115,21 @@ def orders(lake: Path) -> list[tuple[object, ...]]:
 
 
 def test_rows_of_postgresql_are_queried_with_duckdb_and_spark(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
+    lake, addresses = tmp_path / "lake", Addresses()
     config = yaml.safe_load((FILES / "ingestd.yaml").read_text())
-    place = {"prefix": "shop", "schema": "public", "one_partition": ["orders"]}
-    with PostgresServer() as database, DevBroker() as broker, database.connect() as client:
+    with (
+        PostgresServer() as database,
+        kafka(addresses, tmp_path / "kafka"),
+        database.connect() as client,
+    ):
         client.run((FILES / "shop.sql").read_text())
-        variables = {"BOOTSTRAP": broker.bootstrap, "WAREHOUSE": str(lake)}
-        worker = TutorialWorker(tmp_path / "connect", broker.bootstrap, database.port, **place)  # type: ignore[arg-type]  # one dictionary
-        with worker:
-            worker.wait_until_streaming()
+        assert client.run("SHOW wal_level")[0][0] in SERVICES["postgres"]["command"]
+        variables = {"BOOTSTRAP": addresses["kafka:9092"], "WAREHOUSE": str(lake)}
+        with TutorialWorker(tmp_path / "connect", addresses, database.port) as worker:
+            worker.create_connector()
             with run_daemon(config, tmp_path, environment=variables) as daemon:
                 daemon.wait_until(lambda: len(orders(lake)) == 3)
+                worker.wait_until_streaming()
                 client.run(shown(PAGE, "UPDATE orders").text)
                 expected = [("10", "1", "paid", "25.00", "None"),
                             ("12", "2", "paid", "99.90", "None"),
@@ -89,21 +160,3 @@ def spark_rows(lake: Path) -> set[tuple[str, str]]:
     settings = dict(re.findall(r"--conf (\S+)=(\S+)", text))
     (rows,) = spark_sql([statement], settings, paimon_connector())
     return {(row["name"], str(row["total"])) for row in rows}
-
-
-def test_the_page_and_the_compose_file_use_what_the_tutorial_runs() -> None:
-    services = yaml.safe_load((FILES / "compose.yaml").read_text())["services"]
-    mounted = [
-        volume.split(":")[0] for one in services.values() for volume in one.get("volumes", ())
-    ]
-    files = [FILES / name for name in mounted if name.startswith("./")]
-    assert len(files) == 3
-    assert all(file.is_file() for file in files)
-    assert CONNECTOR["database.hostname"] in services
-    assert services["ingestd"]["environment"]["BOOTSTRAP"].split(":")[0] in services
-    commands = shown(PAGE, "export BOOTSTRAP").text
-    assert set(re.findall(r"-c (\S+)", commands)) == {"config/tutorial/ingestd.yaml"}
-    assert set(re.findall(r"([A-Z]+)=", commands)) == set(services["ingestd"]["environment"])
-    assert (
-        services["postgres"]["environment"]["POSTGRES_PASSWORD"] == CONNECTOR["database.password"]
-    )
