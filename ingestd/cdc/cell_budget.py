@@ -50,5 +50,5 @@ class CellBudget:
 
 
 def most_cells(size: Size) -> Size:
-    """Return the cell budget of a message of `size` bytes, or of each size in an array."""
+    """Return the cell budget of a message of `size` bytes; for an array of sizes, an array."""
     return LEAST_CELLS + CELLS_PER_BYTE * size

@@ -20,8 +20,9 @@ class Guess(NamedTuple):
     """The result of format detection on sampled messages.
 
     `data_format` is the most likely format, `agreeing` the number of messages that look like it,
-    and `telling` the number of messages that look like any format. If `telling` is 0, `data_format`
-    is None. `needs_registry` states whether the schemas are in a registry that was not queried.
+    and `telling` the number of messages that look like any known format. If `telling` is 0,
+    `data_format` is None. `needs_registry` states whether the schemas are in a registry that was
+    not queried.
     """
 
     data_format: str | None

@@ -27,7 +27,8 @@ Path = tuple[str, ...]
 class NativeColumn(Protocol):
     """A column of the messages as Arrow buffers, as the native extension returns it.
 
-    A buffer that the encoding of the column does not use is None.
+    `validity`, `offsets` and `data` are the buffers of an Arrow array with `nulls` nulls. A buffer
+    that the encoding of the column does not use is None.
     """
 
     seen: int

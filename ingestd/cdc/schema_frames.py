@@ -35,8 +35,8 @@ class SchemaFrame(NamedTuple):
     """The reference of a message to its schema.
 
     `mark` are the bytes that identify the schema, and `skip` is the number of bytes before the
-    body. `detail` are the bytes after the schema id that select a type in the schema (Protobuf),
-    or `type_name` is its name.
+    body. In Protobuf, the message type in the schema is selected by `detail`, the bytes after the
+    schema id, or by its name `type_name`.
     """
 
     mark: bytes

@@ -37,7 +37,8 @@ def former_names(record: AvroNode) -> Names:
 def record_comments(record: AvroNode) -> Comments:
     """Return the `doc` of a record as the comment of a table, and those of its fields.
 
-    Connect's converter may write the `doc` of a type as `connect.doc`, which is used then.
+    Where `doc` is missing, the `connect.doc` of the type, which Connect's converter writes, is
+    used.
     """
     properties = record.properties
     fields = zip(properties["fields"], record.names, record.children, strict=True)

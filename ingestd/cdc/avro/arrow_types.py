@@ -28,7 +28,7 @@ _PRIMITIVE: Mapping[str, pa.DataType] = {
 def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.DataType:
     """Return the Arrow type in which values of an Avro type are stored.
 
-    A record has only the fields `wanted`, or all fields if it is None.
+    For a record, `wanted` are the names of the fields to store (None: all).
     """
     if node.kind in _PRIMITIVE:
         return _PRIMITIVE[node.kind]
@@ -67,10 +67,10 @@ def _is_decimal(node: AvroNode) -> bool:
 
 
 def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
-    """Convert a Python value of an Arrow array to a value that is encoded as JSON.
+    """Convert a Python value of an Arrow array to a value that msgspec can encode as JSON.
 
-    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer; they
-    become dictionaries and numbers.
+    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer: these
+    become dictionaries and numbers. Values of unions are returned unchanged.
     """
     node = node.present
     if cell is None or node.kind == "union":

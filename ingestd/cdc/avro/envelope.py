@@ -39,9 +39,9 @@ _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 class Changes:
     """Row changes of one table, read from Debezium envelopes in Avro.
 
-    `indices` are the indices of their messages, and all arrays are parallel to them. `operations`
-    are the letters of `op`. `before` and `after` are arrays of structs, or None if the envelope has
-    no such field. `source` has the fields of `source` that contain the log position.
+    `indices` (n,) are the indices of the messages; all arrays have one element for each of them.
+    `operations` are the letters of `op`. `before` and `after` are arrays of structs, or None if the
+    envelope has no such field. `source` has the fields of `source` that contain the log position.
     """
 
     table: SourceTable
@@ -216,7 +216,10 @@ _MARKS = frozenset({"snapshot"})
 
 
 def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
-    """Return the position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,)."""
+    """Return the log position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,).
+
+    `fields` are the fields of `source`, by name; `rows` is the number of changes.
+    """
     present = {name: array for name, array in fields.items() if array.null_count < len(array)}
     stated = present.keys() - _MARKS
     if stated == {"lsn"} and _all_integers(present["lsn"]) and pc.min(present["lsn"]).as_py() >= 0:
@@ -230,7 +233,10 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
 
 
 def source_snapshots(fields: Fields, rows: int) -> Mask:
-    """Return a mask of changes that are snapshot rows; shape (n,)."""
+    """Return a mask of the changes that are snapshot rows; shape (n,).
+
+    The arguments are those of `source_positions`.
+    """
     marks = fields.get("snapshot")
     if marks is None:
         return np.zeros(rows, np.bool_)

@@ -37,8 +37,9 @@ class MessageFields:
     """Some fields of n Avro messages, as Arrow arrays.
 
     `arrays` has one array (n,) for each requested field. `bad` is a mask (n,) of the invalid
-    messages, whose array elements are undefined; `over` marks those of them that exceed their cell
-    budget, and the others do not match the schema. `sizes` are the sizes of messages in bytes.
+    messages, whose array elements are undefined. Of these, the messages in the mask `over` (n,)
+    exceed their cell budget; the others do not match the schema. `sizes` are the sizes of messages
+    in bytes.
     """
 
     arrays: dict[str, Array]

@@ -26,7 +26,7 @@ class BrokenValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MessageBytes:
-    """The bytes of one Avro message, and the number of cells that it may still have."""
+    """The bytes of one Avro message, and the remaining budget of cells for its values."""
 
     data: bytes
     budget: CellBudget

@@ -59,7 +59,10 @@ RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
 
 
 def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
-    """Return how the native reader decodes integers, or dates and timestamps that are integers."""
+    """Return the encoding of JSON integers that are stored in `arrow_type`.
+
+    This is an integer type, or a date or timestamp type with the unit of the integers.
+    """
     bits = arrow_type.bit_width
     return ColumnEncoding(_integers(bits), arrow_type)
 
@@ -72,7 +75,7 @@ INT64_ENCODING = integer_encoding(pa.int64())
 
 
 def time_encoding(per_milli: int) -> ColumnEncoding:
-    """Return how the native reader decodes times of day given as integers.
+    """Return the encoding of JSON integers that are times of day.
 
     `per_milli` is the number of units per millisecond.
     """
@@ -81,9 +84,9 @@ def time_encoding(per_milli: int) -> ColumnEncoding:
 
 
 def temporal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return how the native reader decodes integers that are dates or times in the type's unit.
+    """Return the encoding of JSON integers in the unit of `data_type`, a date, time or timestamp.
 
-    The result is equal to that of `temporal_columns.read_integers`.
+    The native reader returns the same array as `temporal_columns.read_integers`.
     """
     if data_type.root == "TIME":
         return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
@@ -91,9 +94,9 @@ def temporal_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def iso_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return how the native reader decodes ISO 8601 strings to a date or time type.
+    """Return the encoding of ISO 8601 strings that are dates, times or timestamps.
 
-    The result is equal to that of `temporal_columns.read_texts`.
+    The native reader returns the same array as `temporal_columns.read_texts`.
     """
     target = to_arrow_type(data_type)
 
@@ -109,24 +112,24 @@ def iso_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def float_encoding(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
-    """Return how the native reader decodes floats.
+    """Return the encoding of JSON numbers that are stored in `arrow_type`, a floating-point type.
 
-    If `special`, NaN and infinities may be JSON strings.
+    If `special`, JSON strings of NaN and the infinities are accepted, too.
     """
     return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
 
 
 def decimal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return how the native reader decodes decimals that are JSON numbers, quoted or not."""
+    """Return the encoding of decimals that are JSON numbers, quoted or not."""
     precision, scale = data_type.precision or 0, data_type.scale or 0
     return ColumnEncoding(("decimal", precision, scale), to_arrow_type(data_type))
 
 
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
-    """Return how the native reader decodes decimals from base64 unscaled integers.
+    """Return the encoding of decimals that are unscaled integers in base64.
 
-    Returns None if it cannot: only scales from 0 to 38 are supported. The result is equal to that
-    of `decimal_columns.from_unscaled`.
+    Returns None if the native reader cannot decode them: it supports only scales from 0 to 38. The
+    native reader returns the same array as `decimal_columns.from_unscaled`.
     """
     if not 0 <= scale <= 38:
         return None

@@ -43,9 +43,9 @@ class _Type:
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
-    """Return the column for a MySQL type. Unknown types become STRING.
+    """Return the column `name` of the MySQL type `text`, such as `int(11) unsigned`.
 
-    `mapping` are options of the module `type_mapping`.
+    Unknown types become STRING. `mapping` contains options of `type_mapping`.
     """
     match = _TYPE.fullmatch(text)
     if match is None:
@@ -60,7 +60,7 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
 
 
 def jdbc_column(name: str, code: int) -> WireColumn:
-    """Return the column for a type code of java.sql.Types; it is STRING for an unknown code.
+    """Return the column `name` for a type code of java.sql.Types; STRING for an unknown code.
 
     A type code states no length, precision or scale.
     """

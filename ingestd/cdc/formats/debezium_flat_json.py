@@ -129,7 +129,8 @@ class FlatDialect:
     ) -> NormalizedEvent | TruncateEvent | None:
         """Return the change or truncate of a message, or None for other control messages.
 
-        A null value is a tombstone. Raises RecordError if the message is invalid.
+        If the row is null, returns the result of `normalize_tombstone`. Raises RecordError if the
+        message is invalid.
         """
         envelope, row = self._values.open(value)
         if row == NULL:
@@ -152,7 +153,7 @@ class FlatDialect:
         return NormalizedEvent(normalizer, (normalizer.insert(row, where),), opened)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the delete of the row with the message key, or None if there is no key.
+        """Return the delete of the row with the message key, or None if the message has no key.
 
         Raises RecordError if the key is invalid.
         """

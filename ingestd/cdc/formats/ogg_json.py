@@ -140,7 +140,8 @@ def _position(head: _Head) -> int | None:
 def _present(image: bytes) -> bytes:
     """Return a row image without the columns that are marked as missing, and without the marks.
 
-    A field with another value than a boolean is not a mark, but a column with a name like one.
+    A field is a mark if its value is a boolean, a boolean as a string, or null; only true means
+    missing. A field with another value is a column with the name of a mark.
     """
     if _MISSING_MARK not in image or image == NULL:
         return image

@@ -71,7 +71,7 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of a row; for null, the result of `normalize_tombstone`.
+        """Return the insert of a row, or the result of `normalize_tombstone` if the row is null.
 
         Raises RecordError if the value is not a JSON object, or has an invalid envelope.
         """
@@ -83,7 +83,10 @@ class PlainDialect:
         return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key))
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the delete of the row with the message key, or None if the message has no key."""
+        """Return the delete of the row with the message key, or None if the message has no key.
+
+        Raises RecordError if the key is invalid.
+        """
         opened = self._keys.open(key)
         if opened.envelope is None:
             return None

@@ -141,7 +141,7 @@ def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Ma
 
 
 def run_texts(native: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run of equal values in a column; an absent field is null."""
+    """Return the JSON text of each run of equal values in a column, `null` for an absent field."""
     return [b"null" if text is None else text for _, text in native.runs or ()]
 
 
@@ -158,7 +158,10 @@ def flags(native: NativeColumn) -> Mask:
 
 
 def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return the number of each row's word in the list of its node, from 1; 0 if it is absent."""
+    """Return, for each row, the number of its word in the list of `words_spec`, from 1.
+
+    The number is 0 if the field is absent; shape (rows,).
+    """
     return np.frombuffer(native.data, np.uint8)
 
 
@@ -209,7 +212,11 @@ ReadLog = Callable[[Columns, Kinds], Log]
 
 @dataclass(frozen=True, slots=True)
 class TwoImages:
-    """The layout of messages with before and after images in separate fields."""
+    """The layout of messages with before and after images in separate fields.
+
+    `root` is the node of a whole message, `before` and `after` are the paths of the images. `kinds`
+    reads the row kinds from the columns of messages, `log` their log positions.
+    """
 
     root: Spec
     before: Path
@@ -233,7 +240,8 @@ class TwoImages:
 class OneRow:
     """The layout of messages with one row, and in updates also its old values.
 
-    In deletes, the row is the deleted row. `old` is None if messages do not contain old values.
+    `row` is the path of the row, which in deletes is the deleted row, and `old` the path of the old
+    values (None: messages do not contain them). The other fields are those of `TwoImages`.
     """
 
     root: Spec

@@ -119,7 +119,7 @@ class TableMemory:
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return those of `names` that are not columns of the table.
+        """Return the names, of `names`, that are not columns of the table.
 
         The list is empty if messages have a schema.
         """
@@ -456,7 +456,7 @@ def check_column_name(name: str) -> None:
 
 
 def with_counts(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts with the kinds of further messages added, each `weight` times."""
+    """Return the counts of kinds, with each of the further messages added `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
         for name, kinds in cells.items():

@@ -62,7 +62,10 @@ class SimpleFields:
 
 
 class NativeFields:
-    """A reader of the simple fields of one message type, if the extension is installed."""
+    """A reader of the simple fields of one message type, by the native extension if installed.
+
+    `columns` are the columns of `fields`, in the same order; `types` are the types of the schema.
+    """
 
     def __init__(
         self, fields: Sequence[ProtoField], columns: Sequence[ProtoColumn], types: ProtoTypes

@@ -125,10 +125,10 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
 def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
     """Compute a column from the columns of a frame, or return None if its type is unknown.
 
-    `types` are the types of the columns of the frame. A missing source column counts as null; the
-    type is unknown if it depends on missing columns only. In this case the column is added with
-    later rows. Raises SchemaConflictError if the column cannot be computed from columns of these
-    types.
+    `types` are the types of the columns of the frame. A missing source column counts as null. If
+    the type depends on missing columns only, it is unknown, and a batch with these columns adds the
+    computed column later. Raises SchemaConflictError if the column cannot be computed from columns
+    of these types.
     """
     try:
         if isinstance(column.call, Expression):

@@ -103,7 +103,7 @@ class MaintenanceScheduler:
     def compacted(
         self, table: str, sorted_runs: SortedRuns, outcome: CompactionOutcome, now: float
     ) -> None:
-        """Record the result of a table's compaction, and the sorted runs that it found."""
+        """Record the outcome of a compaction of a table, and the sorted runs that it reported."""
         if table in self._work:
             self._work[table].compacted(sorted_runs, outcome, now)
             self._note(table)

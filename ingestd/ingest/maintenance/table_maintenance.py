@@ -222,10 +222,10 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Record an expiry, and set the time of the next.
+        """Record an expiry at the time `now`, and set the time of the next expiry.
 
-        The time is `interval` seconds away. While the table has no commits, it doubles with each
-        expiry, to at most an hour.
+        The next expiry is due after `interval` seconds. While the table has no commits, this delay
+        doubles with each expiry, to at most an hour.
         """
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)

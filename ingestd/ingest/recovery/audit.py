@@ -18,10 +18,11 @@ _MEANING = {
 
 
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
-    """Report records that tables lack and logs no longer have, as findings.
+    """Return findings about records that tables lack and logs no longer have.
 
-    `table` None includes all tables, and `dead_letters` is the dead-letter table. A loss to which
-    the source's policy does not apply, such as a changed routing, is a warning, any other an error.
+    If `table` is None, the losses of all tables are included; `dead_letters` is the dead-letter
+    table. A loss to which the source's policy does not apply, such as a changed routing, is a
+    warning, any other an error.
     """
     named = named_losses(losses, dead_letters)
     selected = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
@@ -37,9 +38,9 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
-    """Report missing tables, and tables in which another writer replaced rows, as findings.
+    """Return findings about missing tables, and tables in which another writer replaced rows.
 
-    `table` None includes all tables.
+    `missing` are the missing tables. If `table` is None, all tables are included.
     """
     findings = [
         Finding(
@@ -58,7 +59,7 @@ def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None
 
 
 def recount_findings(recount: Recount) -> list[Finding]:
-    """Report the differences between the rows of a table and of its logs, as findings.
+    """Return findings about differences between the rows of a table and the rows of its logs.
 
     If the logs no longer have all records, extra rows are not reported, and different rows are only
     a warning, because some of their values may be from expired records.

@@ -68,7 +68,7 @@ def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return the covered offsets of tables with a progress record, and those of future tables."""
+    """Return the offsets covered by each table with a progress record, and by future tables."""
     tables = {
         name: table.covered for name, table in opened.tables.items() if table.progress is not None
     }

@@ -20,7 +20,7 @@ class LogCluster(Cluster, Protocol):
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the keys of those of the topics that exist, by name.
+        """Return the topic keys of the existing ones among `topics`, by name.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """
@@ -42,7 +42,7 @@ class LogCluster(Cluster, Protocol):
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return the checksum of the last record before each offset, where the log has one."""
+        """Return the checksum of the record just before each offset, if the log has this record."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -74,8 +74,9 @@ _WHAT: Mapping[str, str] = {
 class Coverage:
     """The offsets that each table covers in each log.
 
-    `finished` are those of tables that are not created yet. `origin` has, for each log, the first
-    offset that the pipeline reads, unless that is 0.
+    `tables` has the covered offsets of each table; `finished` are those of tables that are not
+    created yet. `origin` has the first offset that the pipeline reads in each log, unless this is
+    0.
     """
 
     tables: Mapping[str, Vector]

@@ -20,11 +20,11 @@ from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk, Texts
 
 
 class NotCachedError(Exception):
-    """The bytes of a record of a cached chunk are needed, which are not cached."""
+    """The bytes of a record are needed, but its chunk was cached without them."""
 
 
 class ChunkKey(NamedTuple):
-    """What a cached chunk depends on; `start` is the offset after the chunk before it.
+    """What a cached chunk depends on; `start` is the offset at which the previous chunk ended.
 
     `images` is whether the chunk was decoded with the before images of changes.
     """
@@ -68,8 +68,8 @@ class ChunkCache:
         """Cache a chunk; return whether it is cached.
 
         It is not cached if it has headers, rejected records, or changes of whole tables, or if the
-        file cannot be written. The first and last record of each table are kept, from which event
-        times are read, and the last one of the chunk.
+        file cannot be written. Of the bytes of records, only those of the first and last record of
+        each table, from which event times are read, and of the last record of the chunk are cached.
         """
         events = [event for event in decoded.schema_changes if event.columns]
         if chunk.headers is not None or decoded.rejected or decoded.truncates or events:

@@ -103,7 +103,7 @@ def shape_rows(
     """Convert a batch of the chunk to rows of its target, by the settings of target and source.
 
     `case_sensitive` is whether the catalog accepts new columns with capital letters. Raises one of
-    `IMPOSSIBLE` if rows conflict with the settings.
+    the errors in `IMPOSSIBLE` if rows conflict with the settings.
     """
     context, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, context)
@@ -213,8 +213,9 @@ def only_new(
 ) -> tuple[ChangeBatch, dict[str, int]]:
     """Drop rows that the table already covers, or that are older than a truncate of the table.
 
-    Rows without a position count as newer, except before the truncate in its topic partition.
-    Returns the other rows, and counts of dropped ones by reason.
+    A row without a source position counts as newer than the truncate, unless it precedes the
+    truncate in the same topic partition. Returns the remaining rows, and the number of dropped rows
+    by reason.
     """
     where = (source, chunk.topic, chunk.partition)
     new = batch.offset >= context.covered_until(*where)
@@ -411,9 +412,9 @@ def _beyond(
 
 
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Return the columns of messages that the table lacks, or whose values its type cannot hold.
+    """Return the columns of messages that a table lacks, or has with a type that is too narrow.
 
-    `types` are the types in messages; the result has those of the returned columns.
+    `types` are the types of the columns in messages, also in the result.
     """
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}

@@ -223,9 +223,9 @@ class _OldRows:
 
 
 def indices_of(table_keys: pa.Table, keys: pa.Table) -> Indices:
-    """Return the index of each key in `table_keys`, or -1; shape (keys,).
+    """Return the index in `table_keys` of each of the `keys`, or -1; shape (keys,).
 
-    The `table_keys` must be distinct.
+    The keys in `table_keys` must be distinct.
     """
     both = pa.concat_tables([table_keys.cast(keys.schema), keys])
     groups = group_rows(both, keys.column_names)

@@ -49,9 +49,9 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
 
 
 def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:
-    """Yield a failure of all deletes if the table lacks the column for their time.
+    """Yield a failure of all deletes if the table lacks the column for the time of deletes.
 
-    The table would have added the column before if its settings allowed this.
+    Such a table has settings that did not allow adding the column.
     """
     deletes = batch.row_kind == RowKind.DELETE
     if soft.column not in schema.field_names and bool(deletes.any()):
@@ -65,7 +65,7 @@ def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -
 def keep_deletes(
     columns: Mapping[str, Values], schema: TableSchema, soft: SoftDeletes
 ) -> dict[str, Values]:
-    """Return the columns that change if the deletes with a time become updates.
+    """Convert the deletes that have a time to updates; return the columns that change.
 
     `columns` are rows for a table with this schema, as in `Conformed`. Deletes without a time, such
     as those of a row filter, remain deletes.

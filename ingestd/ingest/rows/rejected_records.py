@@ -23,7 +23,7 @@ class Failure:
 def judge_records(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> tuple[Mask, list[RejectedRecord]]:
-    """Reject the records of failed rows; return a mask (n,) of other records' rows, and rejections.
+    """Return a mask (n,) of the rows of valid records, and the rejections of the other records.
 
     `offsets` (n,) are the offsets of all rows. A record is rejected if any of its rows fails; the
     reason is its first failure.

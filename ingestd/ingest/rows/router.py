@@ -100,9 +100,9 @@ class Router:
         return Route(table, matched.columns, matched.rule.key_columns)
 
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
-        """Return the reason to reject records of a source table without a route.
+        """Return the reason for which records of a source table without a route are rejected.
 
-        Returns None if the records are dropped, like those of a table that is excluded by name.
+        Returns None if the records are dropped, as for a table that is excluded by name.
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:

@@ -383,10 +383,10 @@ def without_before_images(
     """Remove before images, except those of updates that changed one of the columns `key`.
 
     `key` are the primary key columns that the message key lacks. The kept before images become
-    DELETE rows, which remove the row of the old key, as do, unless `key` is empty, before images
-    that no row of the same record follows. If the changelog of the table contains before images,
-    all stay as they are. Unless `key` is empty or messages have no key, updates without a before
-    image are counted in `unknown_keys`.
+    DELETE rows, which remove the row of the old key. Unless `key` is empty, before images that no
+    row of the same record follows become DELETE rows, too. If the changelog of the table contains
+    before images, all of them remain unchanged. Unless `key` is empty or messages have no key,
+    updates without a before image are counted in `unknown_keys`.
     """
     batch = shaped.batch
     kinds, offsets = batch.row_kind, batch.offset

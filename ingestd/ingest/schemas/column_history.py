@@ -92,10 +92,10 @@ ENDED_LOG = -1
 
 
 def without_offsets(column_history: Ledger, replaced_from: Mapping[tuple[str, int], int]) -> Ledger:
-    """Return the history after records from an offset on were replaced in topic partitions.
+    """Return a column history that no longer refers to offsets of replaced records.
 
-    `replaced_from` maps (topic, partition) to the offset. Rows are compared with statements in
-    replaced records by time from now on.
+    `replaced_from` maps (topic, partition) to the first offset whose record was replaced. Rows are
+    then compared by time with DDL statements in replaced records.
     """
     return tuple(
         replace(change, stated=replace(at, partition=ENDED_LOG))
@@ -149,7 +149,7 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
 def not_applied(
     changes: Iterable[ProvenChange], column_history: Ledger
 ) -> tuple[ProvenChange, ...]:
-    """Return those changes of a statement that are later than all changes of a table.
+    """Return the changes of a statement that are later than all changes in a column history.
 
     A statement that was sent again has the position of one that was applied.
     """

@@ -81,7 +81,7 @@ def discovered_comments(discoveries: Iterable[Discovery]) -> Comments:
 def comment_changes(
     table: FileStoreTable, schema: TableSchema, comments: Comments, *, only_first: bool
 ) -> Iterator[SchemaChange]:
-    """Yield the schema changes by which a table takes comments, and that of the table option.
+    """Yield the schema changes that set comments of a table, and its option with their digests.
 
     `schema` is the schema after the other changes of the same plan. With `only_first`, a column or
     table that has had a comment takes no other. Raises FormatError if the table option is damaged.

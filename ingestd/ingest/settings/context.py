@@ -301,12 +301,12 @@ class BatchContext:
         return self.owners.get(table, target.source_tables if target else frozenset())
 
     def covered_by_all(self, table: str | None, source: str, topic: str, partition: int) -> int:
-        """Return the offset up to which rejected records of a table have been reported.
+        """Return the offset before which rejected records of a table have dead letters already.
 
-        Records from this offset on are not covered by the dead-letter table, or not by `table`, so
-        they were never read, or were written before the table was rolled back. If `table` is None,
-        the target of the records is unknown: every table of the batch counts. A table that is not
-        in the batch covers all that the dead-letter table covers.
+        Records from this offset on are not covered by the dead-letter table or by `table`: they
+        were never read, or one of these tables was rolled back after they were written. If `table`
+        is None, the target of the records is unknown: every table of the batch counts. A table that
+        is not in the batch covers all that the dead-letter table covers.
         """
         names = self.tables if table is None else {self.dead_letters, table} & self.tables.keys()
         return min(self.tables[name].covered_until(source, topic, partition) for name in names)

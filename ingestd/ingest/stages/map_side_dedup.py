@@ -186,7 +186,7 @@ def keeps_newest(table: FileStoreTable) -> bool:
 
 
 def can_be_left_out(rows: pa.Table) -> bool:
-    """Return whether a later row of the same key can replace each of these rows.
+    """Return whether each of these rows can be replaced by a later row of its key.
 
     That is not the case if a row omits values or is a before image.
     """

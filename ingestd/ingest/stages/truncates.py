@@ -121,10 +121,11 @@ class Truncates:
     def give_up(
         self, unreadable: Iterable[Unreadable], ranges: Iterable[OffsetRange], stream: Stream
     ) -> bool:
-        """Revoke all decisions if a range that is read again cannot be read; return whether it is.
+        """Revoke all accepted truncates if a range that is read again for them is unreadable.
 
-        The next run of the batch finds the truncates again, and refuses those that need the range.
-        Unreadable ranges of the batch itself, `ranges`, are not read again.
+        Returns whether there is such a range. The next run of the batch finds the truncates again,
+        and refuses those that need the range. Unreadable ranges of the batch itself, `ranges`, do
+        not count.
         """
         starts = starts_of(ranges)
         again = {
@@ -139,7 +140,7 @@ class Truncates:
         return bool(again)
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
-        """Return the ranges of a batch, extended by the records that accepted truncates read again.
+        """Return the ranges of a batch, extended by records that are read again for truncates.
 
         The result is sorted and has no empty ranges.
         """

@@ -55,9 +55,10 @@ class VectorCache:
         self._known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 
     def of(self, vector: Vector, purpose: object, make: Callable[[], _T]) -> _T:
-        """Return the cached value for the objects `vector` and `purpose`, else that of `make()`.
+        """Return the value that is cached for the objects `vector` and `purpose`.
 
-        Both objects are compared by identity.
+        If no value is cached, `make()` is called and its result cached. Both objects are compared
+        by identity.
         """
         key = (id(vector), id(purpose))
         if key not in self._known:

@@ -22,7 +22,12 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class OpenedTables:
-    """The tables and the progress of a pipeline; `TableRegistry.open` describes the fields."""
+    """The tables of a pipeline as they were opened, and the progress of the pipeline.
+
+    `tables` are the open tables, by identifier. `missing` are tables that had a record but were
+    dropped or have no snapshot. `others` are the tables of the database to which other pipelines
+    write, by identifier.
+    """
 
     tables: Mapping[str, ManagedTable]
     progress: PipelineProgress
@@ -31,7 +36,7 @@ class OpenedTables:
 
 
 class RegistryOpening:
-    """The opening of one pipeline's tables, by their progress records and the claims file."""
+    """Opens the tables of one pipeline, by their progress records and the claims file."""
 
     def __init__(self, settings: PipelineSettings, catalog: Catalog, io: FileIO) -> None:
         self._settings = settings
@@ -130,7 +135,7 @@ class RegistryOpening:
         return {name: managed for name, managed in loaded.items() if managed is not None}
 
     def judged(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> ManagedTable:
-        """Return an opened table with its covered offsets.
+        """Determine the covered offsets of an opened table, and return the table with them.
 
         They are those of its record, or those of the claims file if this has a valid claim. A new
         table, which has no record, covers the progress of the pipeline. Raises ProgressLostError if

@@ -70,8 +70,9 @@ def later_point(first: SourcePoint, second: SourcePoint) -> SourcePoint:
 def last_truncate(first: SourcePoint | None, second: SourcePoint | None) -> SourcePoint | None:
     """Return the point up to which two truncates delete rows.
 
-    It is the later of both, with the newer timestamp. Because timestamps never decrease, adding
-    truncates in any order ends, although `SourcePoint.is_after` is not transitive.
+    It is the later of both, with the newer timestamp. None stands for no truncate. Timestamps never
+    decrease, so that repeated merging reaches an end, although `SourcePoint.is_after` is not
+    transitive.
     """
     if first is None or second is None:
         return first or second

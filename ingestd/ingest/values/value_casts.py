@@ -34,9 +34,10 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
 
 
 def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> Values:
-    """Return the first value of each row that is not null in columns (values, type), as `target`.
+    """Return, for each row, the first value that is not null in the columns, cast to `target`.
 
-    The target type must hold the values of all columns.
+    Each column is a pair of values and their type. The type `target` must hold the values of all
+    columns.
     """
     arrow_type: Values = to_arrow_type(target)
     return pc.coalesce(

@@ -93,7 +93,7 @@ def _plain_cast(source: DataType, target: DataType) -> PlainKernel:
 
 
 def is_zero(values: Values) -> Values:
-    """Return whether each number is 0, or null for null."""
+    """Return a boolean array: whether each number is 0; null for null."""
     zero: Values = Decimal(0) if pa.types.is_decimal(values.type) else 0
     return pc.equal(values, pa.scalar(zero, values.type))
 

@@ -52,7 +52,7 @@ PlainKernel = Callable[..., Values]
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """Return the union of masks (n,); None means a mask without rows.
+    """Return the union of masks (n,); None stands for a mask that is false for all rows.
 
     Returns None if all masks are None.
     """
@@ -61,7 +61,7 @@ def either(*masks: Mask | None) -> Mask | None:
 
 
 def only(failed: Mask | None, rows: Mask) -> Mask | None:
-    """Restrict a mask of failed rows to `rows`; None, which means no failure, stays None."""
+    """Restrict a mask of failed rows to the mask `rows`; None, for no failures, stays None."""
     return None if failed is None else failed & rows
 
 
@@ -72,7 +72,10 @@ def true_rows(condition: Values) -> Mask:
 
 
 def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
-    """Wrap a kernel: a row fails if one of its arguments has failed or the kernel raises for it."""
+    """Wrap a kernel: a row fails if an argument has failed, or if the kernel raises for it.
+
+    `arrow_type` is the type of the result.
+    """
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         result = attempted(kernel, [argument.values for argument in arguments], arrow_type)
@@ -85,9 +88,9 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 def attempted(
     kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
 ) -> ExpressionCells:
-    """Run a kernel on arrays, and mark the rows for which it raises one of `BAD_VALUES` as failed.
+    """Run a kernel on arrays (n,); mark the rows for which it raises one of `BAD_VALUES` as failed.
 
-    Their values are null. `arrow_type` is the type of the result.
+    Values of failed rows are null. `arrow_type` is the type of the result.
     """
     size = len(arrays[0])
     kind: Values = arrow_type
