@@ -8,7 +8,8 @@ RESULTS = Path(__file__).resolve().parent / "compatibility.json"
 
 _Results = Mapping[str, Mapping[str, str]]
 _WRITTEN = (
-    "ingestd", "Java", "Java fsck", "Java appends", "Java compacts", "pypaimon", "paimon-rust",
+    "ingestd", "Java", "Java fsck", "Java appends", "Java compacts", "Java 2.0",
+    "Java 2.0 continues", "pypaimon", "paimon-rust",
 )  # fmt: skip
 _READ = ("ingestd", "pypaimon", "paimon-rust")
 _YES = "yes"

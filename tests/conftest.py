@@ -116,6 +116,16 @@ def oracle() -> Iterator["Oracle"]:
 
 
 @pytest.fixture(scope="session")
+def oracle_2() -> Iterator["Oracle"]:
+    """Java Paimon 2.0, one JVM for the whole run."""
+    from tests.support.java import PAIMON_2
+    from tests.support.oracle import Oracle
+
+    with Oracle(paimon=PAIMON_2) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def pypaimon() -> Iterator["Pypaimon"]:
     """Python Paimon in an environment of its own, one process for the whole run."""
     from tests.support.pypaimon import Pypaimon

@@ -78,6 +78,9 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "rebuild-index": CommandInfo(
         "ingestd.cli.rebuild_index", "Rebuild missing or corrupt hash indexes."
     ),
+    "rewrite-file-index": CommandInfo(
+        "ingestd.cli.rewrite_file_index", "Write file indexes for existing data files."
+    ),
     "repair": CommandInfo("ingestd.cli.repair", "Bring Iceberg metadata of a table up to date."),
     "rescale": CommandInfo("ingestd.cli.rescale", "Change the number of buckets of a table."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),

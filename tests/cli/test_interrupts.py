@@ -64,6 +64,13 @@ def unindexed(warehouse: Path) -> None:
         HASH_CACHE.discard(path)
 
 
+def indexless(warehouse: Path) -> None:
+    """Data files without the file indexes that the options require now."""
+    parted(warehouse)
+    options = {"file-index.bitmap.columns": "k", "file-index.in-manifest-threshold": "1 b"}
+    alter(open_native(warehouse), *starmap(SetOption, options.items()))
+
+
 def tagged(warehouse: Path) -> None:
     keyed(warehouse)
     table = open_native(warehouse)
@@ -124,6 +131,7 @@ WORKS = {
     "sort": Work(parted, ["compact"], ["--order-by", "k"]),
     "rescale": Work(keyed, ["rescale"], ["--buckets", "3", "--yes"]),
     "rebuild-index": Work(unindexed, ["rebuild-index"], ["--yes"]),
+    "rewrite-file-index": Work(indexless, ["rewrite-file-index"]),
     "expire snapshots": Work(keyed, ["expire", "snapshots"], ["--retain-max", "1"]),
     "expire changelogs": Work(
         outlived, ["expire", "changelogs"], ["--retain-min", "2", "--retain-max", "2"]

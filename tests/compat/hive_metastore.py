@@ -54,7 +54,7 @@ _FLAGS = (
 def java_catalog() -> list[Path]:
     """What a judge needs for Paimon's HiveCatalog, beside Paimon."""
     client = (jar for jar in sorted(spark_jars().glob("*.jar")) if jar.name.startswith(_CLIENT))
-    return [fetched("paimon-flink-2.0"), *client]
+    return [fetched("paimon-flink-2.0:1.4.2"), *client]
 
 
 class HiveMetastore(Closing):

@@ -8,6 +8,7 @@ from typing import Any
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.commit.overwrite import drop_partitions
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -137,6 +138,25 @@ def _analyzed(warehouse: Path) -> FileStoreTable:
     return table
 
 
+def _compacted(build: Build) -> Build:
+    def compacted(warehouse: Path) -> FileStoreTable:
+        table = build(warehouse)
+        compact_table(table, now_ms=NOW_MS, full=True)
+        put(table, _rows(3, 5, v="last"))
+        compact_table(table, now_ms=NOW_MS)
+        return table
+
+    return compacted
+
+
+def _external(warehouse: Path) -> FileStoreTable:
+    paths = {
+        "data-file.external-paths": f"file://{warehouse.absolute()}/outside",
+        "data-file.external-paths.strategy": "round-robin",
+    }
+    return _engine(PLAIN, [_rows(), _rows(5, 3, v="new")], paths)(warehouse)
+
+
 def _multiset(warehouse: Path) -> FileStoreTable:
     columns = [("id", "INT"), ("bag", {"type": "MULTISET", "element": "STRING"})]
     table = native_table(warehouse, columns)
@@ -175,6 +195,19 @@ CAPABILITIES: Mapping[str, Build] = {
     "statistics mode full": _simple(bucket="1", metadata__stats_mode="full"),
     "bloom filter file index": _simple(keys=False, file_index__bloom_filter__columns="v"),
     "bitmap file index": _simple(keys=False, file_index__bitmap__columns="v"),
+    "bsi file index": _simple(keys=False, file_index__bsi__columns="id"),
+    "range-bitmap file index": _simple(keys=False, file_index__range_bitmap__columns="id"),
+    "thin data files": _simple(bucket="1", data_file__thin_mode="true"),
+    "data files in another directory": _simple(bucket="1", data_file__path_directory="data"),
+    "data files in an external path": _external,
+    "row tracking": _simple(keys=False, row_tracking__enabled="true"),
+    "record-level expiry": _simple(
+        bucket="1", record_level__expire_time="36500 d", record_level__time_field="id"
+    ),
+    "deletion vectors": _compacted(_simple(bucket="1", deletion_vectors__enabled="true")),
+    "deletion vectors of 64 bits": _compacted(
+        _simple(bucket="1", deletion_vectors__enabled="true", deletion_vectors__bitmap64="true")
+    ),
     "merge engine partial-update": _engine(_COUNTS, _BATCHES, {"merge-engine": "partial-update"}),
     "partial-update with sequence groups": _engine(
         _COUNTS, _BATCHES, {"merge-engine": "partial-update", "fields.g.sequence-group": "n,t"}

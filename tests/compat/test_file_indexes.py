@@ -11,6 +11,7 @@ from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.file_index import FileIndexes, decode_file_index
 from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.files.data_file_indexes import encode_indexes, read_file_indexes
 from ingestd.paimon.table.files.data_files import DataFileReader
@@ -18,8 +19,9 @@ from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import TableReader, read_table
+from ingestd.paimon.table.rewrite.file_index_rewrite import rewrite_file_indexes
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.native_tables import NOW_MS, native_table, open_native, put
+from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 from tests.support.oracle import Oracle, OracleError
 
 pytestmark = pytest.mark.compat
@@ -187,3 +189,23 @@ def test_what_java_cannot_index_has_no_index(tmp_path: Path, oracle: Oracle) -> 
     assert found(table, "n<8") == oracle.read_lines(tmp_path, "db", "t", "--filter", "n<8")
     with pytest.raises(OracleError):
         oracle.append(tmp_path, "db", "t", [{"n": -(1 << 63)}], tmp_path)
+
+
+@pytest.mark.parametrize("kind", sorted(INDEXES))
+def test_indexes_of_files_that_java_has_written_serve_both_javas(
+    kind: str, tmp_path: Path, oracle: Oracle, oracle_2: Oracle
+) -> None:
+    oracle.write_spec(spec({}), tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    changes = [SetOption(name, value) for name, value in INDEXES[kind].items()]
+    table = alter(table, *changes)
+    (done,) = rewrite_file_indexes(table, now_ms=NOW_MS)
+    assert (done.files, done.indexed) == (len(PARTS), len(PARTS))
+    for java in (oracle, oracle_2):
+        assert java.fsck(tmp_path, "db", "t", "--all") == []
+        for condition in CONDITIONS:
+            lines = java.read_lines(tmp_path, "db", "t", "--filter", condition)
+            assert found(table, condition) == lines, condition
+    assert skipped(table, "k=105") == {"file index": 2}
+    oracle.compact(tmp_path, "db", "t")
+    assert verify(open_native(tmp_path)) == []

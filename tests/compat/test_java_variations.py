@@ -95,8 +95,12 @@ def test_what_is_merged_when_read_is_what_a_table_without_vectors_shows(
     assert [len(lines) for lines in found[0]] == [6, 6, 6]
 
 
+@pytest.mark.parametrize("judge", ["oracle", "oracle_2"])
 @pytest.mark.parametrize("name", [*OPTIONS, "paths outside"])
-def test_rows_and_changes_are_those_of_java(name: str, tmp_path: Path, oracle: Oracle) -> None:
+def test_rows_and_changes_are_those_of_java(
+    name: str, judge: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    oracle: Oracle = request.getfixturevalue(judge)
     options = OPTIONS.get(name) or {
         "data-file.external-paths": f"file://{tmp_path}/outside",
         "data-file.external-paths.strategy": "round-robin",
@@ -108,8 +112,10 @@ def test_rows_and_changes_are_those_of_java(name: str, tmp_path: Path, oracle: O
     assert len(lines) == 6
     assert lines == oracle.read_lines(warehouse, "db", "t")
     for number in snapshot_ids(table.io, table.paths):
-        # The judge's release (1.4) does not know the option yet, and shows compacted rows only.
-        then = _without(at_snapshot(table, number), "deletion-vectors.merge-on-read")
+        then = at_snapshot(table, number)
+        if judge == "oracle":
+            # Java 1.4 does not know the option yet, and shows compacted rows only.
+            then = _without(then, "deletion-vectors.merge-on-read")
         found = sorted_json_lines(read_table(then, snapshot_id=number), then.schema.fields)
         wanted = oracle.read_lines(warehouse, "db", "t", "--snapshot", number)
         assert found == wanted, number

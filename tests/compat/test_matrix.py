@@ -4,6 +4,7 @@
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,13 @@ def _sound(oracle: Oracle, warehouse: Path) -> bool:
     return [finding for finding in findings if finding["severity"] == "error"] == []
 
 
+def _java_2_continues(oracle: Oracle, warehouse: Path, scratch: Path) -> bool:
+    """Java 2.0 appends to and compacts a copy of the table."""
+    scratch.mkdir()
+    copy = shutil.copytree(warehouse, scratch / "warehouse")
+    return _goes_on(oracle, copy, scratch) and _compacts(oracle, copy)
+
+
 def _java_agrees(oracle: Oracle, warehouse: Path) -> bool:
     return _lines(open_native(warehouse)) == oracle.read_lines(warehouse, "db", "t")
 
@@ -83,7 +91,7 @@ def _as_kept(found: dict[str, str], part: str, capability: str, request: Any) ->
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_tables_of_ingestd_with_other_readers_and_writers(
     capability: str, tmp_path: Path, request: pytest.FixtureRequest, matrix: Matrix,
-    oracle: Oracle, pypaimon: Pypaimon, paimon_rust: PaimonRust,
+    oracle: Oracle, oracle_2: Oracle, pypaimon: Pypaimon, paimon_rust: PaimonRust,
 ) -> None:  # fmt: skip
     warehouse = tmp_path / "warehouse"
     table = CAPABILITIES[capability](warehouse)
@@ -93,6 +101,12 @@ def test_tables_of_ingestd_with_other_readers_and_writers(
         "ingestd": outcome(lambda: len(_lines(table)) > 0),
         "Java": outcome(lambda: _java_agrees(oracle, warehouse)),
         "Java fsck": outcome(lambda: _sound(oracle, warehouse)),
+        "Java 2.0": outcome(
+            lambda: _java_agrees(oracle_2, warehouse) and _sound(oracle_2, warehouse)
+        ),
+        "Java 2.0 continues": outcome(
+            lambda: _java_2_continues(oracle_2, warehouse, tmp_path / "java_2")
+        ),
         "pypaimon": outcome(lambda: _agrees(pypaimon, warehouse)),
         "paimon-rust": outcome(lambda: _agrees(paimon_rust, warehouse)),
         "Java appends": outcome(lambda: _goes_on(oracle, warehouse, tmp_path)),

@@ -46,7 +46,7 @@ def stage(folder: Path, buckets: str) -> None:
         ORDERS,
         primary_keys=["id", "dt"],
         partition_keys=["dt"],
-        options={"bucket": buckets},
+        options={"bucket": buckets, "file-index.bloom-filter.columns": "note"},
     )
     clicks = warehouse.create("shop.clicks", CLICKS, partition_keys=["dt"])
     for turn in range(4):
@@ -87,6 +87,7 @@ def test_the_page_has_such_blocks() -> None:
         "compact",
         "rescale",
         "rebuild-index",
+        "rewrite-file-index",
         "expire",
         "remove-orphans",
     }

@@ -10,6 +10,8 @@ from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
 from ingestd.dev.java_classes import compiled
 
 PINS = Path(__file__).with_name("java_jars.txt")
+PAIMON, PAIMON_2 = "paimon-bundle", "paimon-flink-2.0:2.0.0"
+"""The archives with Java Paimon 1.4.2 and 2.0.0."""
 FROM_SPARK = (
     "hadoop-client-api",
     "hadoop-client-runtime",
@@ -31,23 +33,24 @@ def spark_jars() -> Path:
 
 @cache
 def fetched(artifact: str) -> Path:
-    """A pinned archive, out of the user's cache."""
+    """A pinned archive, out of the user's cache; `artifact` is its name, or `name:version`."""
     pins = read_pins(PINS)
-    coordinate = next(pin for pin in pins if pin.split(":")[1] == artifact)
-    return fetch([coordinate], cache_folder() / "judges" / artifact, pins=pins)[0]
+    coordinate = next(pin for pin in pins if f":{artifact}:" in f"{pin}:")
+    folder = cache_folder() / "judges" / artifact.replace(":", "-")
+    return fetch([coordinate], folder, pins=pins)[0]
 
 
 @cache
-def paimon_classpath() -> tuple[Path, ...]:
+def paimon_classpath(paimon: str = PAIMON) -> tuple[Path, ...]:
     """Java Paimon and what it needs, the latter out of PySpark."""
     from_spark = (next(iter(sorted(spark_jars().glob(f"{name}-*.jar")))) for name in FROM_SPARK)
-    return (fetched("paimon-bundle"), *from_spark)
+    return (fetched(paimon), *from_spark)
 
 
-def compiled_classes(sources: Path, more: Sequence[Path] = ()) -> Path:
+def compiled_classes(sources: Path, more: Sequence[Path] = (), paimon: str = PAIMON) -> Path:
     """Compile a folder of Java files against Paimon, once for each content of them."""
     files = sorted(sources.glob("*.java"))
-    return compiled(files, (*paimon_classpath(), *more), cache_folder() / "judges")
+    return compiled(files, (*paimon_classpath(paimon), *more), cache_folder() / "judges")
 
 
 def judge_command(
@@ -57,9 +60,10 @@ def judge_command(
     more: Sequence[Path] = (),
     heap: str = "768m",
     zone: str = "UTC",
+    paimon: str = PAIMON,
 ) -> Sequence[str]:
     """Command line of a judge: small heap, quick start; `more` archives beside Paimon."""
-    classpath = ":".join([str(classes), *map(str, (*paimon_classpath(), *more))])
+    classpath = ":".join([str(classes), *map(str, (*paimon_classpath(paimon), *more))])
     flags = [
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",

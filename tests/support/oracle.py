@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tests.support.closing import Closing
-from tests.support.java import compiled_classes, judge_command
+from tests.support.java import PAIMON, compiled_classes, judge_command
 
 SOURCES = Path(__file__).resolve().parent / "oracle_java"
 
@@ -45,7 +45,8 @@ class Oracle(Closing):
 
     An `exclusive` one never replaces a snapshot that another process has just put on the local
     disk: Java's own rename there looks first and moves then. What a command answers is in the
-    `heap` as a whole. `zone` is the time zone of the JVM; `more` are archives beside Paimon.
+    `heap` as a whole. `zone` is the time zone of the JVM; `more` are archives beside Paimon, which
+    is the archive `paimon`.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class Oracle(Closing):
         heap: str = "768m",
         zone: str = "UTC",
         more: Sequence[Path] = (),
+        paimon: str = PAIMON,
     ) -> None:
         self._lock = threading.Lock()
         flags = ["serve", "--exclusive"] if exclusive else ["serve"]
+        classes = compiled_classes(SOURCES, paimon=paimon)
         self._process = subprocess.Popen(
             judge_command(
-                "Oracle", compiled_classes(SOURCES), *flags, more=more, heap=heap, zone=zone
+                "Oracle", classes, *flags, more=more, heap=heap, zone=zone, paimon=paimon
             ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -6,7 +6,7 @@ An index is embedded in the manifest entry or stored in a file next to the data 
 types and layouts that are not known, and those of single keys of a MAP, exclude no file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -135,19 +135,35 @@ def with_file_index(
     data = encode_indexes(table.schema, rows)
     if data is None:
         return meta
-    if len(data) <= manifest_threshold(table.schema):
-        return replace(meta, embedded_index=data)
     try:
-        table.io.write_new(path + INDEX_SUFFIX, data)
+        return with_index_data(table, path, meta, data)
     except BaseException:
         table.io.delete_quietly(path)
         raise
-    return replace(meta, extra_files=(*meta.extra_files, meta.file_name + INDEX_SUFFIX))
 
 
-def encode_indexes(schema: TableSchema, rows: pa.Table) -> bytes | None:
-    """Return the encoded file indexes of rows, or None if the table has no file indexes."""
-    indexes = column_indexes(schema)
+def with_index_data(
+    table: FileStoreTable, path: str, meta: DataFileMeta, data: bytes, suffix: str = INDEX_SUFFIX
+) -> DataFileMeta:
+    """Return the manifest entry of the data file at `path` with encoded file indexes.
+
+    If they are too large to be embedded, they are written to a file, whose name is that of the data
+    file with `suffix`.
+    """
+    if len(data) <= manifest_threshold(table.schema):
+        return replace(meta, embedded_index=data)
+    table.io.write_new(path + suffix, data)
+    return replace(meta, extra_files=(*meta.extra_files, meta.file_name + suffix))
+
+
+def encode_indexes(
+    schema: TableSchema, rows: pa.Table, indexes: Sequence[ColumnIndex] | None = None
+) -> bytes | None:
+    """Return the encoded file indexes of rows, or None if there are no indexes to encode.
+
+    `indexes` are those of the columns of `schema` (None: those that its options require).
+    """
+    indexes = column_indexes(schema) if indexes is None else indexes
     if not indexes:
         return None
     columns: dict[str, dict[str, bytes | None]] = {}
