@@ -29,7 +29,7 @@ class PooledConsumer:
     client_errors: ClientErrors
 
     def listen(self) -> None:
-        """Add the errors that the client has reported since the last call to `client_errors`."""
+        """Add to `client_errors` the errors that the client has reported since the last call."""
         self.client_errors.extend(self.reader.problems())
 
     def error_clause(self, source: KafkaSource) -> str:

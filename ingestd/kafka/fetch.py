@@ -47,8 +47,8 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 class Reading:
     """The progress of reading one offset range.
 
-    `position` is the next offset to read; `problems` are errors that the client reported for the
-    topic partition.
+    `position` is the next offset to read; `problems` are the errors that the client has reported
+    for the topic partition.
     """
 
     source: KafkaSource

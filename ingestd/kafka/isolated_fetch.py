@@ -38,10 +38,10 @@ def fetch_readable(
     *,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """Yield chunks as `fetch_all`, but report unreadable ranges to `on_unreadable`.
+    """Yield chunks as `fetch_all` does, and call `on_unreadable` for each unreadable range.
 
-    The other ranges are read. Raises the errors of `fetch_all`, but instead of StalledError a
-    SourceSilentError, and only if the brokers do not respond to another request either.
+    All other ranges are read. Raises the errors of `fetch_all`, except StalledError; raises
+    SourceSilentError if the brokers do not respond to another request either.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)

@@ -29,7 +29,7 @@ class _ProcessCredentials(CredentialProvider):  # type: ignore[misc]  # botocore
 
 
 class MskTokens:
-    """The token function for the clusters of a region."""
+    """The token function for the MSK clusters of an AWS region; calling it returns a new token."""
 
     def __init__(self, region: str) -> None:
         self._region = region

@@ -128,9 +128,9 @@ def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
 def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     """Group ranges into at most `parts` non-empty groups of about the same number of rows.
 
-    A group ends where it has its share, which may cut a range; if a border between ranges is close,
-    the group ends there instead, to avoid small remainders. All rows are covered exactly once, in
-    order. Raises ValueError if `parts` is less than 1.
+    A group ends when it has its share of the rows, which may cut a range; if the end of a range is
+    close, the group ends there instead, to avoid small remainders. All rows are covered exactly
+    once, in order. Raises ValueError if `parts` is less than 1.
     """
     if parts < 1:
         raise ValueError(f"cannot split into {parts} parts")

@@ -110,7 +110,7 @@ class OffsetClient:
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return the topic ids, by name, of those topics that exist.
+        """Return the topic id of each of `topics` that exists, by name.
 
         A topic that was deleted and created again has another id. If the brokers have no topic ids,
         every id is the zero id.
@@ -131,7 +131,7 @@ class OffsetClient:
         return ids
 
     def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return keys that identify the logs of those topics that exist, by name.
+        """Return a key that identifies the logs of each of `topics` that exists, by name.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """

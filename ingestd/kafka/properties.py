@@ -151,7 +151,7 @@ class KafkaSource:
         return re.fullmatch(self.topic_pattern, topic) is not None
 
     def selected(self, topics: Iterable[str]) -> list[str]:
-        """Return those of `topics` that the source reads, sorted."""
+        """Return the topics, of `topics`, that the source reads, sorted."""
         return sorted(topic for topic in topics if self.selects(topic))
 
     def to_document(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class RecordLog(Protocol):
     """Reads the logs of the topics of all sources, outside of a batch."""
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """Return the range of offsets that the log of each partition of a topic has now."""
+        """Return, for each partition of a topic, the range from its first offset to its end."""
         ...
 
     def read(
@@ -38,7 +38,7 @@ class KafkaRecordLog:
     bounds: Bounds
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """Return the range of offsets that the log of each partition of a topic has now.
+        """Return, for each partition of a topic, the range from its first offset to its end.
 
         Returns [] if the topic does not exist or the source does not select it. Raises the errors
         of `OffsetClient`.

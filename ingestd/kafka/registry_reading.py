@@ -14,7 +14,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference from a schema to another: its registry path, and its name in the schema."""
+    """A reference to another schema: its path in the registry, and its name in the schema."""
 
     path: str
     name: str
@@ -37,21 +37,27 @@ class RegistryProtocol(Protocol):
     """
 
     def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
-        """Return the schema of an id; None if it does not exist."""
+        """Return the schema with this id; None if it does not exist."""
         ...
 
     def version(self, path: str) -> RegistryDocument | None:
-        """Return the version at a path; None if it does not exist."""
+        """Return the schema version at a path of the registry; None if it does not exist.
+
+        The path is that of a `Reference`, or one that `earlier` yields.
+        """
         ...
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Yield the paths of the versions before a schema, newest first for each subject."""
+        """Yield the paths of the versions before the schema with this id, newest first.
+
+        If a schema has several subjects, the order is by subject.
+        """
         ...
 
 
 @dataclass(slots=True)
 class RegistryCache:
-    """Schemas by id, times until which an id counts as missing, and versions by path.
+    """Cached schemas by id, the time until which an id counts as unknown, and versions by path.
 
     Times are of the monotonic clock, in seconds.
     """
@@ -86,12 +92,12 @@ class SchemaReading:
         self._capacity = capacity
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema of an id; None if it or one of its references does not exist."""
+        """Return the schema with this id; None if it or one of its references does not exist."""
         document = self._protocol.by_id(schema_id)
         return None if document is None else self._complete(document)
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """Return the earlier versions of a schema with their references, newest first per subject.
+        """Return the versions before the schema with this id, with their references, newest first.
 
         Versions with a missing reference are left out.
         """

@@ -30,13 +30,16 @@ _KINDS = frozenset(get_args(SchemaKind))
 
 
 class ConfluentProtocol:
-    """The protocol of Confluent's registry, in which the id of a schema is a number or a GUID."""
+    """The protocol of Confluent's registry, in which the id of a schema is a number or a GUID.
+
+    Methods raise the errors that `RegistryProtocol` states.
+    """
 
     def __init__(self, http: RegistryHttp) -> None:
         self._http = http
 
     def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
-        """Return the schema of an id; None if it does not exist."""
+        """Return the schema with this id; None if it does not exist."""
         path = f"/schemas/ids/{schema_id}"
         if isinstance(schema_id, str):
             groups = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
@@ -44,12 +47,17 @@ class ConfluentProtocol:
         return self.version(path)
 
     def version(self, path: str) -> RegistryDocument | None:
-        """Return the version at a path; None if it does not exist."""
+        """Return the schema version at a path of the registry; None if it does not exist.
+
+        The path is that of a `Reference`, or one that `earlier` yields.
+        """
         document = self._http.get(path)
         return None if document is None else _document(document)
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Yield the paths of the versions before a schema, newest first, up to 50 per subject.
+        """Yield the paths of the versions before the schema with this id, newest first.
+
+        At most 50 paths are yielded per subject.
 
         Yields nothing for a schema identified by a GUID, or if the registry does not report the
         subjects of a schema.
@@ -110,7 +118,7 @@ class ApicurioProtocol:
     """The protocol of Apicurio's registry, in which ids have a kind, such as `contentIds/7`.
 
     `api` is the version of the API. A number is an id of the kind `id_kind`: `contentIds` or
-    `globalIds`.
+    `globalIds`. Methods raise the errors that `RegistryProtocol` states.
     """
 
     def __init__(self, http: RegistryHttp, api: int, id_kind: str) -> None:
@@ -120,16 +128,22 @@ class ApicurioProtocol:
         self._id_kind = id_kind
 
     def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
-        """Return the schema of an id; None if it does not exist."""
+        """Return the schema with this id; None if it does not exist."""
         path = f"/ids/{self._kinded(schema_id)}"
         return self._document(path, path)
 
     def version(self, path: str) -> RegistryDocument | None:
-        """Return the version at a path; None if it does not exist."""
+        """Return the schema version at a path of the registry; None if it does not exist.
+
+        The path is that of a `Reference`, or one that `earlier` yields.
+        """
         return self._document(path + self._content, path)
 
     def earlier(self, schema_id: SchemaId) -> Iterator[str]:
-        """Yield the paths of the versions before a schema, newest first, up to 50 per artifact."""
+        """Yield the paths of the versions before the schema with this id, newest first.
+
+        At most 50 paths are yielded per artifact.
+        """
         kind, _, number = self._kinded(schema_id).partition("/")
         id_key = kind.removesuffix("s")
         hits = self._objects(f"/search/{self._hits}?{id_key}={number}", self._hits)
@@ -218,7 +232,7 @@ class SchemaRegistry:
     settings: RegistrySettings
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema of an id with its references; None if the registry lacks one of them.
+        """Return the schema with this id, with its references; None if the registry lacks any.
 
         Raises SourceError if the registry does not respond or a response is invalid, ConfigError if
         it rejects the credentials.

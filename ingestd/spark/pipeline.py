@@ -358,8 +358,8 @@ def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster])
 
     Such offsets are reached only when more records are written. Returns no offsets if all are
     within the logs, or if a source is not bounded. `clusters` maps sources to their brokers. Raises
-    SourceError if brokers do not respond, and ConfigError if the end offset of a topic partition is
-    configured that does not exist.
+    SourceError if brokers do not respond, and ConfigError if an end offset is configured for a
+    topic partition that does not exist.
     """
     kafka = {name: source.kafka for name, source in settings.sources.items()}
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):

@@ -41,7 +41,7 @@ class Try(Protocol):
 
 @dataclass(slots=True)
 class Tried:
-    """The retry state of an unreadable offset: the number of failed tries, and the next try.
+    """The retry state of an unreadable offset: the number of failed tries, and when to try again.
 
     The next try is due at the monotonic time `due`, in seconds.
     """
@@ -194,7 +194,11 @@ class QueryRetries:
 
 
 class SetAsideTopics:
-    """The topics and the topic partitions that one run has set aside."""
+    """Decides which topics and topic partitions one run stops reading, and retries the partitions.
+
+    Topics are set aside if nearly all of their first records are rejected, topic partitions if they
+    cannot be read. `listener` is notified of both.
+    """
 
     def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
         self._settings = settings
@@ -242,7 +246,7 @@ class SetAsideTopics:
         return bool(refused or result.unreadable)
 
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
-        """Set aside partitions whose records exceed a worker's memory; return whether any do.
+        """Set aside partitions whose records exceed a worker's memory; return whether any were.
 
         Called after a worker was lost. The ranges are read again in separate processes to find the
         partitions. The batch then reads nothing of them, not even earlier records: the client
@@ -257,7 +261,7 @@ class SetAsideTopics:
         return bool(culprits)
 
     def culprits(self, ranges: Iterable[OffsetRange]) -> list[Unreadable]:
-        """Return the ranges whose records exceed a worker's memory, from the first such record."""
+        """Return ranges that exceed a worker's memory, each from its first unreadable offset."""
         return [
             unreadable
             for source_ranges in by_source(ranges)
@@ -283,7 +287,7 @@ class SetAsideTopics:
         return start_try(kafka, [unread], self._memory, first_only=True)
 
     def refuse_end(self) -> None:
-        """Raise PolicyStopError if a topic or partition is set aside: the run did not read it all.
+        """Raise PolicyStopError if a topic or partition is set aside, as the run is incomplete.
 
         Waits until no partition is undecided (see `QueryRetries.is_deciding`), and raises the
         errors of `QueryRetries.poll`.

@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 
 def csv_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options) -> pa.Table:
-    """Return the rows of lines, whose values are in the order of `fields`.
+    """Parse lines of a CSV file, whose values are in the order of `fields`, into rows.
 
     After an invalid value, the remaining values of its line are null. Raises ValueError
     for an invalid value if the option `csv.mode` is `failfast`.

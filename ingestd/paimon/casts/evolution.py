@@ -62,7 +62,7 @@ def file_columns(
 def evolve(
     rows: pa.Table, file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> pa.Table:
-    """Return rows of a file with the columns `file_fields` as rows with the columns `fields`.
+    """Convert rows of a file, whose columns are `file_fields`, to rows with the columns `fields`.
 
     The result has the order and the Arrow types of `fields`. Columns that the rows lack are null.
 

@@ -17,10 +17,10 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 def json_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options) -> pa.Table:
-    """Return the rows of lines with a JSON object each; members that it lacks are null.
+    """Parse lines, each a JSON object, into rows with the columns `fields`.
 
-    Raises ValueError for an invalid value, unless the option `json.ignore-parse-errors` is set:
-    then it is null.
+    A member that an object lacks is null. Raises ValueError for a line that is not JSON, and for an
+    invalid value; with the option `json.ignore-parse-errors`, an invalid value is null instead.
     """
     lenient = text_options.JSON_IGNORE_ERRORS.of(options)
     rows: list[Any] = [_DECODER.decode(line) for line in lines]

@@ -1,4 +1,4 @@
-"""VARIANT values that a Parquet file stores in parts, put together again.
+"""Assemble VARIANT values that a Parquet file stores in parts ("shredded").
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 

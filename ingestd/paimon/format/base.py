@@ -46,7 +46,7 @@ class BatchSize:
     rows: int = _MOST_ROWS
 
     def fitting(self, row_bytes: float) -> int:
-        """Return how many rows of `row_bytes` bytes each fit into one part, at least one."""
+        """Return the number of rows of `row_bytes` bytes each that fit into a part; at least 1."""
         return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
 
 

@@ -1,4 +1,4 @@
-"""Lines of a text file, which may be compressed as its extension says.
+"""Read the lines of a text file, which is compressed if it has such an extension.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#text
 """
@@ -23,8 +23,9 @@ _BOM = b"\xef\xbb\xbf"
 def read_lines(io: FileIO, path: str, delimiter: str) -> list[str]:
     """Return the lines of a file, without `delimiter` at their ends.
 
-    Every kind of line break separates lines if `delimiter` is one. Raises FileNotFoundError if the
-    file does not exist, FormatError if it is damaged, UnsupportedError for its compression.
+    If `delimiter` is a line break, every kind of line break separates lines. Raises
+    FileNotFoundError if the file does not exist, FormatError if it is damaged, UnsupportedError for
+    its compression.
     """
     stored, extension = io.read_bytes(path), path.rpartition(".")[2]
     unpack = _COMPRESSIONS.get(extension, bytes)

@@ -48,7 +48,7 @@ def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> Fil
 
 
 def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
-    """Return whether the Iceberg metadata exposes a live data file."""
+    """Return whether the Iceberg metadata of a table lists a live data file."""
     if not table.schema.primary_keys:
         return True
     if exposes_vectors(table.schema.options):

@@ -162,9 +162,10 @@ def bound(t: DataType, value: Any) -> bytes:  # noqa: ANN401  (a value of any co
 
 
 def bound_order(t: DataType, data: bytes) -> Any:  # noqa: ANN401  (of any column type)
-    """Return the value of an encoded bound, by which bounds of a type are compared.
+    """Return a sort key for an encoded lower or upper bound of the type `t`.
 
-    Strings and binary values are compared as bytes.
+    Keys of one type are comparable: strings and binary values are compared as bytes, decimals by
+    their unscaled integers.
     """
     if t.root == "DECIMAL":
         return int.from_bytes(data, "big", signed=True)

@@ -49,7 +49,7 @@ class FileChanges:
 
 @dataclass(slots=True)
 class NewManifests:
-    """The new manifests of one snapshot and its manifest list, encoded.
+    """Encodes the new manifests of one snapshot, and its manifest list.
 
     `files` has their bytes by path; the names of new files contain the unique `stem`. Entries that
     would make a manifest of more than `target_size` bytes are distributed to several manifests.

@@ -93,7 +93,7 @@ class FileIO(Protocol):
         ...
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there; a failure is logged, never raised."""
+        """Delete a file if it exists; log a failure, never raise it."""
         ...
 
     def delete_empty_directory(self, path: str) -> bool:

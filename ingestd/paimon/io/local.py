@@ -125,7 +125,7 @@ class LocalFileIO:
             self._make_directories(Path(local_path(path)))
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there; a failure is logged, never raised."""
+        """Delete a file if it exists; log a failure, never raise it."""
         try:
             Path(local_path(path)).unlink(missing_ok=True)
         except OSError as error:
@@ -216,7 +216,7 @@ class LocalFileIO:
 
 @contextlib.contextmanager
 def room_for(path: str) -> Iterator[None]:
-    """Raise DiskFullError in place of an error of the block that is due to a full local disk.
+    """Convert an error of the block to DiskFullError if it is due to a full local disk.
 
     `path` is the file to upload, which the message names.
     """

@@ -93,7 +93,7 @@ class MemoryFileIO:
             self.directories.add(_key(path))
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         with self._lock:
             self.files.pop(_key(path), None)
 

@@ -32,7 +32,7 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """Return the name of an option in the form of `names`.
+        """Return the name of an option as in `names`: without its prefix, unless `whole` is set.
 
         The result is None for an option of another kind of store.
         """

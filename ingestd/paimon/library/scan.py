@@ -69,8 +69,8 @@ class Scan:
     def batches(self) -> pa.RecordBatchReader:
         """Return a reader of the rows in batches, which reads files while it is consumed.
 
-        At most three units are in memory: single data files, or files of a bucket whose key ranges
-        overlap.
+        At most three units are in memory; a unit is one data file, or the files of a bucket whose
+        key ranges overlap.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
 

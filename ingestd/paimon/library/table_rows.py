@@ -20,7 +20,7 @@ Objects with `__arrow_c_stream__`, the Arrow PyCapsule interface, are accepted a
 
 
 def arrow_rows(table: FileStoreTable, data: RowData, *, partial: bool = False) -> pa.Table:
-    """Return the rows with all columns of the table, in the order and the types of the table.
+    """Convert rows to Arrow, with all columns of the table in its order and types.
 
     Columns that the rows do not have are null. Raises ArgumentError for an unknown column, for a
     value that does not fit its column, and if `data` is not one of the kinds of `RowData`. Without
@@ -63,7 +63,7 @@ def _refuse_partial(table: FileStoreTable, rows: pa.Table, data: RowData) -> Non
 
 
 def arrow_keys(table: FileStoreTable, data: RowData) -> pa.Table:
-    """Return keys with the columns of the primary key, in the types of the table.
+    """Convert keys to Arrow, with the columns of the primary key in the types of the table.
 
     Raises ArgumentError for a table without a primary key, for keys that lack one of its columns or
     have others, and for an invalid or a null value.

@@ -1,4 +1,4 @@
-"""Find values of which Arrow would lose a part, without an error, if it converts them to a type.
+"""Find values of which Arrow would silently lose a part when it converts them to a type.
 
 For example, Arrow converts 1.5 to 1 for an integer column, and leaves out unknown fields of a row.
 """
@@ -18,10 +18,10 @@ _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 
 def loss_of(kind: pa.DataType) -> FindLoss | None:
-    """Return a function that finds the part that a Python value loses if it gets an Arrow type.
+    """Return a function that describes what a Python value loses in the Arrow type `kind`.
 
-    Returns None if nothing is ever lost. The time of a value given for a date is not regarded as
-    lost.
+    Returns None if no value can lose anything. The time of a value given for a date is not regarded
+    as lost.
     """
     nested: Any = kind
     if pa.types.is_struct(kind):
@@ -39,14 +39,14 @@ def loss_of(kind: pa.DataType) -> FindLoss | None:
 
 
 def first_loss(find: FindLoss | None, values: Iterable[Any]) -> str | None:
-    """Return the first loss among values, None without a loss or without a function."""
+    """Return the description of the first loss among values; None if nothing is lost."""
     if find is None:
         return None
     return next((loss for loss in map(find, values) if loss is not None), None)
 
 
 def unknown_fields(given: pa.DataType, kind: pa.DataType) -> list[str]:
-    """Return the names of the struct fields in an Arrow type that another type does not have.
+    """Return the names of the struct fields in the type `given` that the type `kind` lacks.
 
     Values within lists and maps are compared as well.
     """

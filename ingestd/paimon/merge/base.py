@@ -36,9 +36,9 @@ class MergeEngine(Protocol):
     """
 
     def merge(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-        """Return one row per key, ordered by key; `keys` holds the order of the input rows.
+        """Return one row per key, ordered by key; `keys` has the order of the input rows.
 
-        Of a key whose rows are all ignored, the row is a deletion.
+        If all rows of a key are ignored, its row is a deletion.
         """
         ...
 
@@ -48,7 +48,7 @@ def merge_rows(
 ) -> pa.Table:
     """Return one row per key, ordered by key.
 
-    For a key whose rows are all ignored, engines that pick rows return none, others a deletion.
+    For a key whose rows are all ignored, engines that pick rows return no row, others a deletion.
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
     columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
     numbers, which are then not read. Raises the errors of `merge_sorted`.

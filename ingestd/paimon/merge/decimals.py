@@ -76,8 +76,11 @@ def row_by_row(
 ) -> None:
     """Fold the decimals of some keys one row at a time, as Java does.
 
-    `into` has the results (keys, 2) and the mask of keys with a result, both updated in place, and
-    the mask of the keys to fold.
+    `words` (n, 2) are the 64-bit words of the unscaled decimals of the chosen events, the lower
+    word first; `taken_back` (n,) marks retractions. `step` returns the new result of a key, given
+    the previous result (None: no result), a value, and whether it is retracted. `into` has the
+    results (keys, 2) and the mask of keys with a result, both updated in place, and the mask of the
+    keys to fold.
     """
     result, present, wanted = into
     recomputed = np.flatnonzero(wanted[chosen.key])

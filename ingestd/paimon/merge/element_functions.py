@@ -51,8 +51,9 @@ def stepwise(
 ) -> tuple[Indices, Mask]:
     """Fold the cells of some keys element by element.
 
-    `keys` (keys,) marks the keys to fold. Returns the positions of the remaining elements of these
-    keys, and a mask of all keys whose result is not null.
+    `codes` (n,) are equal for equal elements, `ops` are the operations of the events, and `keys`
+    (keys,) marks the keys to fold. Returns the positions of the remaining elements of these keys,
+    and a mask of all keys whose result is not null.
     """
     chosen = elements.chosen
     present = chosen.present.copy()

@@ -37,8 +37,9 @@ _FOLLOW = FieldFunction(LAST_VALUE)
 class GroupOrder:
     """The order of a merge's events in one sequence group.
 
-    `known` (n,) marks the events to consider whose sequence columns are not all null. `accepted`
-    (n,) marks those of them that are not older than any earlier event of their key that is marked.
+    `counts` (n,) marks the events to consider. Of these, `known` (n,) marks the events whose
+    sequence columns are not all null, and `accepted` (n,) those that in addition are not older than
+    an earlier `known` event of their key.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ def group_orders(
 
 
 def restarts(orders: Sequence[GroupOrder], merge_input: MergeInput) -> Mask:
-    """Return a mask of the events that delete the whole row by a sequence group.
+    """Return a mask (n,) of the events that delete the whole row because of a sequence group.
 
     After such an event each group starts again, so `orders` is updated, and later events may be
     accepted. Therefore the first such event of all keys is searched for, then the second, and so

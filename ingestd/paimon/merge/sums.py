@@ -119,9 +119,10 @@ def _quotient(now: Numbers, divisor: Numbers) -> Numbers:
 
 
 def fold_left(function: np.ufunc, values: Numbers, starts: Indices) -> Numbers:
-    """Fold the values of each key by a binary function, strictly from left to right.
+    """Fold the values of each key with a binary function, strictly from left to right.
 
-    `reduceat` groups values differently, which changes floating-point results.
+    `starts` (keys,) are the indices of the first value of each key. NumPy's `reduceat` groups
+    values differently, which changes floating-point results.
     """
     sizes = np.diff(np.append(starts, len(values)))
     result: Numbers = values[starts].copy()

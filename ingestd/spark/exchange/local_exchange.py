@@ -54,7 +54,7 @@ def write_blobs(
 
 
 def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
-    """Yield the blobs that `write_blobs` received, with those in files as slices of mapped files.
+    """Yield the blobs that were passed to `write_blobs`; those in files are slices of mapped files.
 
     Raises StorageError for a file that cannot be opened or mapped.
     """

@@ -34,7 +34,7 @@ _TIMEOUT_SECONDS = 300.0
 
 
 class CountingSource(DataSource):
-    """A data source with an endless stream of batches without rows."""
+    """A data source with an endless stream of empty batches."""
 
     @classmethod
     def name(cls) -> str:
