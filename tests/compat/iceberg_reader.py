@@ -54,6 +54,10 @@ class IcebergReader(Closing):
         """All rows of a table that Iceberg's HiveCatalog opens, as `read` returns them."""
         return self._rows({"metastore": metastore, "name": name})
 
+    def read_in_catalog(self, server: "IcebergRestServer", name: str) -> list[dict[str, Any]]:
+        """All rows of a table that Iceberg's RESTCatalog opens, as `read` returns them."""
+        return self._rows({"rest": server.uri, "token": server.token, "name": name})
+
     def _rows(self, request: dict[str, str | None]) -> list[dict[str, Any]]:
         assert self._process.stdin
         assert self._process.stdout
@@ -63,3 +67,29 @@ class IcebergReader(Closing):
         assert "error" not in reply, reply["error"]
         rows: list[dict[str, Any]] = reply["rows"]
         return rows
+
+
+class IcebergRestServer(Closing):
+    """A REST catalog of Iceberg's own request handlers, with its own documents below a folder."""
+
+    token = "a token of tests"
+
+    def __init__(self, folder: Path) -> None:
+        jars = runtime()
+        classes = compiled_classes(SOURCES, jars)
+        self._process = subprocess.Popen(
+            judge_command("IcebergRestServer", classes, str(folder), self.token, more=jars),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.uri = self._process.stdout.readline().strip() if self._process.stdout else ""
+        assert self.uri, "the server did not start"
+
+    def close(self) -> None:
+        """End the process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait(120)

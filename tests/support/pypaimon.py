@@ -115,3 +115,9 @@ class PyIceberg(Pypaimon):
     ) -> pa.Table:
         """All rows of the table whose Iceberg metadata is in ``folder/metadata``."""
         return self._rows({"folder": str(folder), "tag": tag, "filter": where})
+
+    def read_in_catalog(
+        self, settings: Mapping[str, str], name: str, *, tag: str | None = None
+    ) -> pa.Table:
+        """All rows of a table of a REST catalog."""
+        return self._rows({"catalog": dict(settings), "name": name, "tag": tag})

@@ -250,4 +250,6 @@ def _error_document(data: bytes) -> Mapping[str, Any]:
         document = json_of(data)
     except ValueError:
         return {}
-    return document if isinstance(document, dict) else {}
+    known = document if isinstance(document, dict) else {}
+    within = known.get("error")  # where catalogs of Iceberg have it
+    return within if isinstance(within, dict) else known

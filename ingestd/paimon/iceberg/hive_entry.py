@@ -17,6 +17,7 @@ from ingestd.paimon.catalog.hive_client import (
 from ingestd.paimon.catalog.hive_options import metastore_of
 from ingestd.paimon.catalog.hive_tables import HiveTable, new_database, new_iceberg_table
 from ingestd.paimon.catalog.thrift import Struct, structure
+from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -29,13 +30,14 @@ class HiveEntry:
     metastore: Metastore
     identifier: Identifier
 
-    def point_to(self, document: str, schema: TableSchema) -> None:
-        """Set the path of the metadata document that readers open to `document`.
+    def point_to(self, store: MetadataStore, version: int, schema: TableSchema) -> None:
+        """Set the path of the metadata document that readers open to that of a version.
 
         The entry and its database are created if they do not exist. `schema` has the columns of the
         entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,
         StorageError if the metastore does not respond.
         """
+        document = store.document_path(version)
         database, name = self.identifier.database, self.identifier.table
         fields = self.metastore.find_table(database, name)
         if fields is None:
@@ -74,21 +76,10 @@ class HiveEntry:
             return  # another process was first, and looks for newer documents as this one does
 
 
-def hive_entry(options: Options, name: str) -> HiveEntry | None:
-    """Return the entry that the options of a table request; None if they request no entry.
-
-    `name` is `database.table`. Raises ConfigError for an invalid name, and the errors of
-    `metastore_of`.
-    """
-    if iceberg_options.ICEBERG_STORAGE.of(options) != "hive-catalog":
-        return None
-    table = Identifier.parse(name)
+def hive_entry(options: Options, identifier: Identifier) -> HiveEntry:
+    """Return the entry that the options of a table request. Raises the errors of `metastore_of`."""
     given = {
         "uri": iceberg_options.ICEBERG_URI.of(options),
         "hive-conf-dir": iceberg_options.ICEBERG_HIVE_CONF.of(options),
     }
-    identifier = Identifier(
-        iceberg_options.ICEBERG_DATABASE.of(options) or table.database,
-        iceberg_options.ICEBERG_TABLE.of(options) or table.table,
-    )
     return HiveEntry(metastore_of({key: text for key, text in given.items() if text}), identifier)

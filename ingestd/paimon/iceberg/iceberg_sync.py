@@ -5,6 +5,7 @@ are merged, without deletions, and each key is in at most one of the files. With
 it exposes all compacted files and the vectors. In an append table, it exposes all data files.
 """
 
+import contextlib
 import json
 import logging
 import time
@@ -14,6 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from ingestd.errors import FormatError, IngestdError, UnsupportedError
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.iceberg.data_file_records import data_file, file_changes, is_exposed
 from ingestd.paimon.iceberg.hive_entry import HiveEntry, hive_entry
 from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
@@ -31,6 +33,7 @@ from ingestd.paimon.iceberg.manifest_format import (
     IcebergManifest,
 )
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
+from ingestd.paimon.iceberg.rest_entry import RestEntry, rest_entry
 from ingestd.paimon.iceberg.table_metadata import (
     NewSnapshot,
     current_snapshot,
@@ -49,6 +52,7 @@ from ingestd.paimon.iceberg.vector_files import (
     vector_indexes,
     vectors_by_index,
 )
+from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.avro_blocks import BROKEN
 from ingestd.paimon.spec.iceberg_rules import (
     IcebergSettings,
@@ -213,7 +217,23 @@ def _remembered_sync(key: _SameTable) -> "_Sync | None":
         return None
     refuse_unsupported(table.schema, for_write=True)
     store = MetadataStore(table.io, metadata_folder(table, settings))
-    return _Sync(table, settings, store, hive_entry(table.schema.options, table.name))
+    return _Sync(table, settings, store, _catalog_entry(table))
+
+
+def _catalog_entry(table: FileStoreTable) -> HiveEntry | RestEntry | None:
+    """Return the entry in a catalog that a table requests; None if it requests no entry."""
+    options = table.schema.options
+    storage = iceberg_options.ICEBERG_STORAGE.of(options)
+    if storage not in ("hive-catalog", "rest-catalog"):
+        return None
+    own = Identifier.parse(table.name)
+    identifier = Identifier(
+        iceberg_options.ICEBERG_DATABASE.of(options) or own.database,
+        iceberg_options.ICEBERG_TABLE.of(options) or own.table,
+    )
+    if storage == "hive-catalog":
+        return hive_entry(options, identifier)
+    return rest_entry(options, identifier)
 
 
 def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
@@ -238,15 +258,15 @@ def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
 class _Sync:
     """The updates of one table's Iceberg metadata.
 
-    `store` is the directory of the metadata, `entry` the entry in a Hive Metastore (None: the table
-    has no entry). `_tables` and `_headers` have the table, and the headers of its manifests, by
+    `store` is the directory of the metadata, `entry` the entry in a catalog (None: the table has no
+    entry). `_tables` and `_headers` have the table, and the headers of its manifests, by
     schema id.
     """
 
     table: FileStoreTable
     settings: IcebergSettings
     store: MetadataStore
-    entry: HiveEntry | None
+    entry: HiveEntry | RestEntry | None
     _tables: dict[int, FileStoreTable] = field(default_factory=dict)
     _headers: dict[int, Mapping[str, str]] = field(default_factory=dict)
 
@@ -322,6 +342,7 @@ class _Sync:
         if renewed == document:
             return
         self.store.overwrite(renewed)
+        self._register()
         self._delete_expired(document, renewed)
 
     def is_whole(self, snapshot: Snapshot) -> bool:
@@ -488,15 +509,16 @@ class _Sync:
         return NewSnapshot(snapshot, path, removes, (first, following)), manifests
 
     def _register(self) -> None:
-        """Point the entry in Hive, if the table has one, to the newest document.
+        """Point the entry in a catalog, if the table has one, to the newest document.
 
-        The metastore replaces an entry without a comparison, so a slower process may replace the
+        A metastore replaces an entry without a comparison, so a slower process may replace the
         path of a later document by that of an earlier one. Each process therefore looks for a newer
         document after it has written the entry, and writes it again if it finds one.
         """
         newest = None if self.entry is None else self.store.newest_version()
         while self.entry is not None and newest is not None:
-            self.entry.point_to(self.store.document_path(newest), self.table.schema)
+            with contextlib.suppress(FileNotFoundError):  # another process has written a newer one
+                self.entry.point_to(self.store, newest, self.table.schema)
             registered, newest = newest, self.store.newest_version()
             if newest == registered:
                 return

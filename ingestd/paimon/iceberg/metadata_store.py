@@ -30,6 +30,7 @@ from ingestd.paimon.io.file_io import DirectoryEntry, FileIO
 
 _LOG = logging.getLogger(__name__)
 _HINT = "version-hint.text"
+_DOCUMENT = ".metadata.json"
 _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 _REMEMBERED_BYTES = 1 << 18
 """Size of the largest document or manifest list that is remembered, in bytes."""
@@ -181,7 +182,7 @@ class MetadataStore:
             if not entry.is_directory
             and entry.modified_ms < older_than_ms
             and entry.name not in named
-            and not _VERSION.fullmatch(entry.name)
+            and not entry.name.endswith(_DOCUMENT)  # those of a REST catalog may be here, too
         ]
 
     def documents(self) -> list[Json]:

@@ -4,6 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/iceberg/configurations/#config
 """
 
 from ingestd.paimon.spec.option_types import (
+    Options,
     TableOption,
     honoured,
     parse_bool,
@@ -15,10 +16,8 @@ from ingestd.paimon.spec.option_types import (
 ICEBERG_STORAGE = honoured(
     "metadata.iceberg.storage", parse_word, "disabled",
     "Writes Iceberg metadata after each commit, in the table, as an Iceberg Hadoop catalog, or so "
-    "and as an Iceberg table in a Hive Metastore.",
-    values=("disabled", "table-location", "hadoop-catalog", "hive-catalog"),
-    refusal="tables are not registered in REST catalogs, which write metadata files of their own; "
-    "use 'hadoop-catalog' and register the newest metadata file in the catalog",
+    "and as an Iceberg table in a Hive Metastore or a REST catalog.",
+    values=("disabled", "table-location", "hadoop-catalog", "hive-catalog", "rest-catalog"),
 )  # fmt: skip
 ICEBERG_LOCATION = honoured(
     "metadata.iceberg.storage-location", parse_word, "",
@@ -34,11 +33,19 @@ ICEBERG_HIVE_CONF = honoured(
 )  # fmt: skip
 ICEBERG_DATABASE = honoured(
     "metadata.iceberg.database", parse_text, "",
-    "Database in the Hive Metastore; by default that of the table.",
+    "Database in the Hive Metastore or REST catalog; by default that of the table.",
 )  # fmt: skip
 ICEBERG_TABLE = honoured(
     "metadata.iceberg.table", parse_text, "",
-    "Name in the Hive Metastore; by default that of the table.",
+    "Name in the Hive Metastore or REST catalog; by default that of the table.",
+)  # fmt: skip
+ICEBERG_REST_URI = honoured(
+    "metadata.iceberg.rest.uri", parse_text, "", "Address of the REST catalog of `rest-catalog`."
+)  # fmt: skip
+ICEBERG_REST_SETTING = honoured(
+    "metadata.iceberg.rest.<setting>", parse_text, "",
+    "Setting of the REST catalog: `warehouse`, `prefix`, `token` or `token-file`, `header.NAME`. "
+    "Settings of Iceberg's Java client, such as `clients`, have no effect.",
 )  # fmt: skip
 ICEBERG_VERSION = honoured(
     "metadata.iceberg.format-version", parse_int, 2,
@@ -73,3 +80,13 @@ ICEBERG_OPTIONS: tuple[TableOption[object], ...] = tuple(
     option for option in globals().values() if isinstance(option, TableOption)
 )
 """All options declared in this module, in the order of their declarations."""
+
+
+def rest_settings(options: Options) -> dict[str, str]:
+    """Return the settings of the REST catalog, by their names in the catalog."""
+    prefix = ICEBERG_REST_SETTING.name.partition("<")[0]
+    return {
+        name.removeprefix(prefix): value
+        for name, value in options.items()
+        if name.startswith(prefix)
+    }

@@ -21,6 +21,12 @@ _VECTORS_SINCE = 3
 ROW_IDS_SINCE = 3
 """First version of Iceberg's format in which rows have ids."""
 _CODECS = {"zstd": "zstandard"}
+_REST_AUTHENTICATION = {
+    "credential": (),
+    "rest.auth.type": ("none", "oauth2"),
+    "rest.sigv4-enabled": ("false",),
+}
+"""Settings of a REST catalog that ask for other authentication, unless they have these values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
     codec = iceberg_options.ICEBERG_COMPRESSION.of(options)
     return IcebergSettings(
         in_catalog=(iceberg_options.ICEBERG_LOCATION.of(options) or storage)
-        in ("catalog-location", "hadoop-catalog", "hive-catalog"),
+        in ("catalog-location", "hadoop-catalog", "hive-catalog", "rest-catalog"),
         format_version=iceberg_options.ICEBERG_VERSION.of(options),
         codec=_CODECS.get(codec, codec),
         legacy_names=iceberg_options.ICEBERG_LEGACY.of(options),
@@ -78,16 +84,7 @@ def refuse_iceberg(schema: TableSchema) -> None:
     """
     if iceberg_settings(schema.options) is None:
         return
-    given = (
-        iceberg_options.ICEBERG_URI.of(schema.options),
-        iceberg_options.ICEBERG_HIVE_CONF.of(schema.options),
-    )
-    if iceberg_options.ICEBERG_STORAGE.of(schema.options) == "hive-catalog" and not any(given):
-        raise _refusal(
-            f"'hive-catalog' needs '{iceberg_options.ICEBERG_URI.name}' = thrift://HOST:PORT of "
-            f"the metastore, or '{iceberg_options.ICEBERG_HIVE_CONF.name}', the folder of a "
-            "hive-site.xml"
-        )
+    _refuse_catalog(schema.options)
     _refuse_vectors(schema.options)
     formats = {style.file_format for style in data_file_styles(schema).values()}
     if formats != {"parquet"}:
@@ -101,6 +98,32 @@ def refuse_iceberg(schema: TableSchema) -> None:
                 f"column '{column.name}': {lacking} has no type in Iceberg; use another type"
             )
     _refuse_partitions(schema)
+
+
+def _refuse_catalog(options: Options) -> None:
+    storage = iceberg_options.ICEBERG_STORAGE.of(options)
+    given = (
+        iceberg_options.ICEBERG_URI.of(options),
+        iceberg_options.ICEBERG_HIVE_CONF.of(options),
+    )
+    if storage == "hive-catalog" and not any(given):
+        raise _refusal(
+            f"'hive-catalog' needs '{iceberg_options.ICEBERG_URI.name}' = thrift://HOST:PORT of "
+            f"the metastore, or '{iceberg_options.ICEBERG_HIVE_CONF.name}', the folder of a "
+            "hive-site.xml"
+        )
+    if storage != "rest-catalog":
+        return
+    uri, settings = iceberg_options.ICEBERG_REST_URI, iceberg_options.rest_settings(options)
+    if not uri.of(options):
+        raise _refusal(f"'rest-catalog' needs '{uri.name}' = https://HOST:PORT of the catalog")
+    for name, accepted in _REST_AUTHENTICATION.items():
+        if name in settings and settings[name] not in accepted:
+            raise _refusal(
+                f"'{iceberg_options.ICEBERG_REST_SETTING.name_for(name)}' is not supported: a "
+                f"REST catalog is sent a bearer token; write it to a file, and set "
+                f"'{iceberg_options.ICEBERG_REST_SETTING.name_for('token-file')}'"
+            )
 
 
 def _refuse_vectors(options: Options) -> None:

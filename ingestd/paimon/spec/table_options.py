@@ -306,10 +306,6 @@ _IGNORED: _Options = (
         "metadata.iceberg.hive-skip-update-stats",
     ),
     *_irrelevant(
-        "a detail of `metadata.iceberg.storage` = `rest-catalog`, which is refused",
-        "metadata.iceberg.rest.<setting>",
-    ),
-    *_irrelevant(
         "how Flink and Spark read",
         "batch-scan-mode", "stream-scan-mode", "consumer-id", "consumer.mode",
         "consumer.ignore-progress", "continuous.discovery-interval", "file-reader-async-threshold",

@@ -19,13 +19,14 @@ import org.apache.iceberg.data.Record;
 import org.apache.iceberg.hadoop.HadoopTables;
 import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.types.Types;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** Iceberg's own reader: one request {"folder" or "metastore" and "name", "tag"?} a line, one reply {"rows"} or {"error"} a line. */
+/** Iceberg's own reader: one request {"folder", or "metastore" or "rest" with "token", and "name", "tag"?} a line, one reply {"rows"} or {"error"} a line. */
 public class IcebergReader {
 
     static final ObjectMapper JSON = new ObjectMapper();
@@ -58,11 +59,22 @@ public class IcebergReader {
     }
 
     static Table load(JsonNode request) {
+        if (request.hasNonNull("rest"))
+            return rest(request);
         if (!request.hasNonNull("metastore"))
             return new HadoopTables(new Configuration()).load(request.get("folder").asText());
         HiveCatalog catalog = new HiveCatalog();
         catalog.setConf(new Configuration());
         catalog.initialize("hive", Map.of("uri", request.get("metastore").asText()));
+        return catalog.loadTable(TableIdentifier.parse(request.get("name").asText()));
+    }
+
+    static Table rest(JsonNode request) {
+        RESTCatalog catalog = new RESTCatalog();
+        catalog.setConf(new Configuration());
+        Map<String, String> settings = Map.of(
+                "uri", request.get("rest").asText(), "token", request.get("token").asText(), "warehouse", "lake");
+        catalog.initialize("rest", settings);
         return catalog.loadTable(TableIdentifier.parse(request.get("name").asText()));
     }
 

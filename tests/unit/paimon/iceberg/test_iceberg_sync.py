@@ -309,9 +309,9 @@ def test_snapshots_that_expire_after_the_last_commit_leave_the_metadata() -> Non
 def test_a_storage_that_is_refused_gets_no_metadata() -> None:
     table = new_table()
     write(table, 1)
-    options = {**table.schema.options, "metadata.iceberg.storage": "rest-catalog"}
+    options = {**table.schema.options, "metadata.iceberg.storage": "glue-catalog"}
     rest = table.with_schema(replace(table.schema, options=options))
-    with pytest.raises(UnsupportedError, match="register the newest metadata file"):
+    with pytest.raises(UnsupportedError, match="'glue-catalog' is not supported"):
         sync_iceberg(rest)
     assert not table.io.exists(f"{table.path}/metadata")
 

@@ -63,7 +63,7 @@ def test_the_options_have_the_defaults_of_java() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("metadata.iceberg.storage", "rest-catalog"),
+        ("metadata.iceberg.storage", "glue-catalog"),
         ("metadata.iceberg.storage-location", "elsewhere"),
         ("metadata.iceberg.format-version", "1"),
         ("metadata.iceberg.manifest-compression", "lzo"),
@@ -77,7 +77,7 @@ def test_other_values_are_refused_by_name(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("metadata.iceberg.storage", "rest-catalog", "register the newest metadata file"),
+        ("metadata.iceberg.storage", "rest-catalog", "needs 'metadata.iceberg.rest.uri'"),
         ("metadata.iceberg.storage", "hive-catalog", "needs 'metadata.iceberg.uri'"),
         ("deletion-vectors.enabled", "true", "set 'metadata.iceberg.format-version' = '3' and"),
         ("file.format", "orc", "use parquet"),
@@ -95,6 +95,23 @@ def test_a_change_that_makes_the_metadata_impossible_is_refused_with_the_reason(
     impossible = schema(options={**ON, name: value})
     apply_changes(impossible, [AddColumn("v", parse_type("INT"))], 0)
     apply_changes(impossible, [RemoveOption("metadata.iceberg.storage")], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("credential", "id:secret"), ("rest.auth.type", "sigv4"), ("rest.sigv4-enabled", "true")],
+)
+def test_other_authentication_than_a_token_is_refused_without_its_secret(
+    name: str, value: str
+) -> None:
+    catalog = {"metadata.iceberg.storage": "rest-catalog", "metadata.iceberg.rest.uri": "http://a"}
+    refuse_unsupported(schema(options={**ON, **catalog}), for_write=True)
+    setting = {f"metadata.iceberg.rest.{name}": value}
+    with pytest.raises(
+        UnsupportedError, match=r"set 'metadata\.iceberg\.rest\.token-file'"
+    ) as error:
+        refuse_unsupported(schema(options={**ON, **catalog, **setting}), for_write=True)
+    assert "secret" not in str(error.value)
 
 
 VECTORS = {

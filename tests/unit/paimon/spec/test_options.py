@@ -190,7 +190,7 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("bucket-function.type", "sip"), ("file.compression", "lzo"),
         ("file-index.trie.columns", "v"),
         ("data-evolution.enabled", "true"), ("file.format", "csv"), ("blob-field", "v"),
-        ("metadata.iceberg.storage", "rest-catalog"), ("commit.callbacks", "X"),
+        ("metadata.iceberg.storage", "glue-catalog"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"),
         ("parquet.encryption.column.keys", "k"),
         ("path", "/x"),

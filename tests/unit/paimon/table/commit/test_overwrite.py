@@ -179,6 +179,6 @@ def test_what_would_go_is_reported_before() -> None:
 def test_tables_are_emptied_whatever_writing_into_them_would_ask_for() -> None:
     table = new_table(**{"deletion-vectors.enabled": "true", "changelog-producer": "lookup"})
     assert truncate_table(table, now_ms=NOW_MS).status == "committed"
-    strange = new_table(**{"metadata.iceberg.storage": "rest-catalog"})
+    strange = new_table(**{"metadata.iceberg.storage": "glue-catalog"})
     with pytest.raises(UnsupportedError, match="iceberg"):
         truncate_table(strange, now_ms=NOW_MS)
