@@ -278,7 +278,7 @@ def record_skipped(table: str, reason: str, rows: int) -> None:
 
 
 def record_rejected(records: int, claims: int) -> None:
-    """Count rejected records; `claims` of them were rejected in the stages route and schema."""
+    """Count rejected records; `claims` of them were rejected in the stages "route" and "schema"."""
     REJECTED.inc(records)
     REFUSED_CLAIMS.inc(claims)
 

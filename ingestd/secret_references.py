@@ -37,9 +37,9 @@ def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
 
 
 def reference_of(resolved: str) -> str | None:
-    """Return the text with references that `resolve` has resolved to this text, or None.
+    """Return the text with references from which `resolve` returned the text `resolved`, or None.
 
-    Its paths are absolute.
+    Paths in its references are absolute.
     """
     return _known.get(resolved)
 

@@ -132,7 +132,7 @@ class DeadLetters:
     replays: Replays
 
     def existing_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of `columns` that the table has; tables of older versions have fewer."""
+        """Return the `columns` that the table has; tables of older versions have fewer columns."""
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
     def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:

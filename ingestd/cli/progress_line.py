@@ -81,7 +81,7 @@ class FileCounts:
         self.changed(self)
 
     def looked(self) -> None:
-        """Call `changed` before a directory is listed, although no count changes."""
+        """Call `changed` before a directory is listed; no count changes."""
         self.changed(self)
 
 
@@ -103,7 +103,7 @@ class CountingFileIO:
         self.inner.write_new(path, data)
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; return whether it was."""
+        """Publish a file if the name is free; return False, and change nothing, if it is taken."""
         self.counts.wrote_file(path)
         return self.inner.try_write_atomic(path, data)
 
@@ -134,7 +134,7 @@ class CountingFileIO:
         self.inner.make_directory(path)
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it is there; a failure is logged, never raised."""
+        """Delete a file if it exists; log a failure, never raise it."""
         self.counts.deleted_file()
         self.inner.delete_quietly(path)
 
@@ -201,8 +201,9 @@ def working(
 ) -> Iterator[FileStoreTable]:
     """Yield the table to work on, and show a progress line on standard error during the block.
 
-    The line is shown on a terminal only; with `files` it has a bar. An interrupt (Ctrl-C) becomes
-    an InterruptedWorkError whose message ends with `left`, on the state of the table, which is
+    `what` is the work, as the line and messages name it. The line is shown on a terminal only; with
+    `files`, which counts all files to process, it has a bar. An interrupt (Ctrl-C) becomes an
+    InterruptedWorkError whose message ends with `left`, on the state of the table, which is
     `UNCHANGED` in a dry run. If the block succeeds, the Iceberg metadata of the table is written,
     unless `left` is `UNCHANGED`.
     """

@@ -112,7 +112,7 @@ class Pairing:
     def fingerprint(self) -> str:
         """A checksum of the definitions of the compared columns.
 
-        Under equal checksums, equal rows have equal hashes.
+        As long as it is the same, equal rows have equal hashes.
         """
         parts = [
             (column.name, str(column.type), column.text_sql, column.form) for column in self.columns

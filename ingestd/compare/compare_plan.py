@@ -44,7 +44,7 @@ class SourceOnly:
 
 
 def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
-    """Return the (schema, name) of the source table by requested table, None if not given.
+    """Return, for each requested table, the (schema, name) of its source table, None if not given.
 
     A text in `names` is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in `database`,
     the pipeline's database. Raises ConfigError for a text of another form.

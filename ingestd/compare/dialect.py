@@ -127,15 +127,16 @@ class SqlDialect(Protocol):
     def bound(
         self, columns: Sequence[str], operator: str, values: Sequence[str], key: Key
     ) -> Condition:
-        """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
+        """Return the SQL condition that keys are greater than `key` (`>`), or not greater (`<=`).
 
         `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
+        The condition consists of the SQL and its parameters.
         """
 
     def listed(
         self, columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]
     ) -> Condition:
-        """Return the WHERE condition that a key is one of `keys`.
+        """Return the SQL condition that a key is one of `keys`.
 
-        `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
+        `columns` and `values` are as for `bound`.
         """

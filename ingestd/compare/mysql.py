@@ -153,8 +153,9 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
+    """Return the SQL condition that keys are greater than (`>`), or not greater than (`<=`), `key`.
 
+    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     Each column is compared under the condition that the columns before it are equal, because
     comparisons of row values do not use an index.
     """
@@ -170,7 +171,10 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """Return the WHERE condition that a key is one of `keys`."""
+    """Return the SQL condition that a key is one of `keys`.
+
+    `columns` and `values` are as for `bound`.
+    """
     parameters = [text for key in keys for text in key]
     if len(columns) == 1:
         return f"{columns[0]} IN ({', '.join([values[0]] * len(keys))})", parameters

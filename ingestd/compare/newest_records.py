@@ -82,9 +82,9 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return those of `keys` with a record that the table covers, from the offsets `since` on.
+        """Return the keys, of `keys`, that have a record from the offsets `since` on.
 
-        Raises the errors of `find`.
+        Only records that the table covers count. Raises the errors of `find`.
         """
         logs = ask_logs(self.clusters)
         ranges = []

@@ -209,7 +209,7 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the condition that keys are after (`>`) or up to and including (`<=`) a key.
+    """Return the SQL condition that keys are greater than (`>`), or not greater than (`<=`), `key`.
 
     `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """
@@ -217,7 +217,10 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """Return the WHERE condition that a key is one of `keys`."""
+    """Return the SQL condition that a key is one of `keys`.
+
+    `columns` and `values` are as for `bound`.
+    """
     rows = ", ".join([f"({', '.join(values)})"] * len(keys))
     return f"({', '.join(columns)}) IN ({rows})", [text for key in keys for text in key]
 

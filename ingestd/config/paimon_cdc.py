@@ -82,7 +82,7 @@ _FOLDER = "/var/lib/ingestd"
 
 
 def import_command(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
-    """Convert the arguments of a command to configuration keys, with notes on all others.
+    """Convert the arguments of a command to configuration keys, with a note on each other argument.
 
     Secrets become references to environment variables, unless `keep_secrets` is set.
     """

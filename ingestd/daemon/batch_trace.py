@@ -49,13 +49,16 @@ class BatchTrace:
         self._running = _Running(self._clock(), attributes)
 
     def phase(self, name: str, seconds: float) -> None:
-        """Add a phase that has just finished, with its duration in seconds."""
+        """Add a phase that has just finished, with its duration in seconds.
+
+        Has no effect if no batch is being traced.
+        """
         if self._running is not None:
             now = self._clock()
             self._running.phases.append(Span(name, now - int(seconds * 1e9), now))
 
     def finished(self, summary: BatchSummary) -> None:
-        """Send the trace of a committed batch, unless it had neither records nor commits."""
+        """Send the trace of a committed batch, unless the batch had neither records nor commits."""
         running, self._running = self._running, None
         records = sum(summary.counts.records.values())
         if running is None or not (records or summary.commits):

@@ -150,9 +150,9 @@ class LagTracker:
     def document(
         self, source: str, *, silent: bool = False
     ) -> dict[str, dict[str, dict[str, int | None]]]:
-        """Return the position, end offset and lag of a source by topic and partition.
+        """Return position, end offset and lag of a source's partitions, by topic and partition.
 
-        The end offset and the lag of a source that is silent are unknown.
+        With `silent`, end offsets and lags are unknown (None), because the brokers do not respond.
         """
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
         for partition, reading in sorted(self._partitions.items(), key=lambda item: item[0]):
@@ -164,9 +164,9 @@ class LagTracker:
         return topics
 
     def freshness(self, now: float, silent: Container[str] = ()) -> Mapping[str, float]:
-        """Return the known lags of tables in seconds: for each, the largest of its partitions.
+        """Return the lag of each table in seconds, the largest lag of its topic partitions.
 
-        The lag of a table of a source in `silent` is unknown.
+        Tables whose lag is unknown are left out, such as those of sources in `silent`.
         """
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._partitions.items():

@@ -284,14 +284,18 @@ class MaintenanceRecord:
             metrics.record_sorted_runs(table, level_0, runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
-        """Record that ingest begins to wait; `tables` are those above their stop trigger."""
+        """Record that ingest begins to wait; `tables` are those above their stop trigger.
+
+        `cause` is "inline", for compactions that commits triggered, or "sorted-runs", for tables
+        above their stop trigger.
+        """
         with self._lock:
             self._waiting = cause
         level = logging.WARNING if cause == "sorted-runs" else logging.DEBUG
         _LOG.log(level, "ingest_throttled", extra={"ctx": {"cause": cause, "tables": tables}})
 
     def released(self, cause: str, seconds: float) -> None:
-        """Record that ingest continues after waiting for `seconds`."""
+        """Record that ingest continues after a wait of `seconds`; `cause` is as for `throttled`."""
         with self._lock:
             self._waiting = None
             self._waited += seconds

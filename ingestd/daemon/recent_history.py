@@ -75,7 +75,7 @@ class Recent:
     _sampled: float | None = None
 
     def sample(self, now: float, lag: int | None, freshness: float | None) -> None:
-        """Add a sample of what was read since the last one, unless it is less than 10 seconds old.
+        """Add a sample of the records read since the last one, if that is at least 10 seconds old.
 
         `now` is in seconds since 1970. `lag` is in records, `freshness` is the largest lag of a
         table in seconds; None if unknown.

@@ -32,9 +32,10 @@ class Sample:
 
 
 def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Return the total lag of all topic partitions in records, or None while a lag is unknown.
+    """Return the total lag of all topic partitions in records, or None if it is unknown.
 
-    It is unknown while the brokers of a source do not respond.
+    `sources` is the section of /status with the sources. The lag is unknown if the lag of a
+    partition is unknown, or the brokers of a source do not respond.
     """
     if any(source.get("reachable") is False for source in sources.values()):
         return None
@@ -67,7 +68,7 @@ def _largest(*values: float | None) -> float | None:
 
 
 def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
-    """Merge the samples of each interval of `step` seconds; samples and result are oldest first."""
+    """Merge the samples of each interval of `step` seconds into one; oldest first, as `samples`."""
     steps: list[Sample] = []
     for sample in samples:
         if steps and steps[-1].at // step == sample.at // step:

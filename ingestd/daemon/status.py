@@ -301,7 +301,10 @@ class Status:
         metrics.expect_reading(source, ends)
 
     def source_went_silent(self, source: str, why: str) -> bool:
-        """Note that the brokers of a source did not respond; return whether this is a change."""
+        """Record that the brokers of a source did not respond, for the reason `why`.
+
+        Returns whether this is news: they had responded before, or no request had been made yet.
+        """
         with self._lock:
             self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
@@ -469,6 +472,6 @@ class SetAsidePage:
             }
 
     def document(self, source: str) -> dict[str, Any]:
-        """Return what is set aside of a source, by topic, for /status."""
+        """Return the set-aside topics and partitions of a source, by topic, for /status."""
         with self._lock:
             return dict(self._topics.get(source, {}))

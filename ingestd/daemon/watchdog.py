@@ -41,21 +41,24 @@ class Watchdog:
         """Whether the query has polled since it was started."""
 
     def expect_sources(self, sources: int) -> None:
-        """Set the number of sources that each poll asks."""
+        """Set the number of sources of which each poll requests end offsets."""
         self._patience = min(
             STUCK_SECONDS + PER_SOURCE_SECONDS * max(sources - 1, 0), self._longest
         )
 
     def started(self) -> None:
-        """Note that a query is being started."""
+        """Record that the start of a query begins: no poll has happened yet."""
         self._last, self._held, self.has_polled = self._ticks(), False, False
 
     def opened(self) -> None:
-        """Note that the query has been started."""
+        """Record that the query has started; the time until a poll is overdue begins again."""
         self._last = self._ticks()
 
     def done(self) -> None:
-        """Note a poll: a batch has started or finished, or the query is idle."""
+        """Record a poll; the time until the next poll is overdue begins again.
+
+        Called when a batch starts or ends, and while the query is idle.
+        """
         self._last, self.has_polled = self._ticks(), True
         metrics.record_poll(self._clock())
 

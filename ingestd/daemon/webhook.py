@@ -50,7 +50,7 @@ class WebhookSettings:
 
     @property
     def host(self) -> str:
-        """The host, for messages: the whole address may contain a secret."""
+        """The host and port of the URL, for messages; the whole URL may contain a secret."""
         return urlsplit(self.url).netloc
 
 

@@ -19,14 +19,14 @@ def number(value: float | None) -> str:
 
 
 def change(document: Mapping[str, Any], before: str, after: str) -> str:
-    """Format two numbers of a document as "BEFORE to AFTER"."""
+    """Format the numbers with the keys `before` and `after` in a document as "BEFORE to AFTER"."""
     return f"{number(document.get(before))} to {number(document.get(after))}"
 
 
 def time_tag(at: float | str | None) -> str:
     """Format a time as an HTML time element in UTC; a dash for None.
 
-    The time is given in seconds since 1970 or in ISO 8601.
+    The time is given in seconds since 1970, or in ISO 8601 in UTC.
     """
     if at is None:
         return UNKNOWN
@@ -44,10 +44,10 @@ def table(
     numbers: Sequence[str] = (),
     long: Sequence[str] = (),
 ) -> str:
-    """Return a section with a table of HTML cells, or with the text `nothing` if it has no rows.
+    """Return a section with a table of HTML cells, or with the text `nothing` if there are no rows.
 
-    Columns whose names are in `numbers` are aligned to the right; only cells of columns in `long`
-    have several lines.
+    `anchor` is the HTML id of the section, and `head` has the names of the columns. Columns in
+    `numbers` are aligned to the right; only cells of columns in `long` have several lines.
     """
     kinds = [
         ' class="number"' if name in numbers else ' class="long"' if name in long else ""

@@ -100,7 +100,7 @@ class DetailsReader:
         return self._read(_DEAD_LETTERS, read)
 
     def replay_command(self) -> str:
-        """Return the command that replays dead letters of the pipeline, without their selection."""
+        """Return the command that replays dead letters, without the options that select them."""
         settings = self._settings
         words = ("ingestd", "dlq", "replay", settings.warehouse, settings.dead_letters,
                  "--config", self._config)  # fmt: skip

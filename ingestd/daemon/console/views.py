@@ -87,7 +87,7 @@ def page_of_dead_letters(
     """Return the HTML page of dead letters.
 
     `letters` is an error message if they could not be read. `replay` is the command that replays
-    dead letters, without their selection.
+    dead letters, without the options that select them.
     """
     title, _ = _VIEWS[DEAD_LETTERS]
     return _page(DEAD_LETTERS, title, status, dead_letter_view(letters, replay), links)
