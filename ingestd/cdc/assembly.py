@@ -48,7 +48,7 @@ from ingestd.cdc.row_layout import (
 )
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.spec.row_selection import Indices, Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 
 _NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
 
@@ -60,7 +60,8 @@ class TableChanges(Generic[ColumnT]):
     `columns` are all columns of rows, including key columns. `key_names` is empty if the table has
     no key. `key` is None if messages have no key. `kinds`, `offset`, `position` and `snapshot_row`
     (a mask of snapshot rows) have shape (n,). If `partial`, updates omit columns that they did not
-    change. If `images`, the batch has rows for before images.
+    change. If `images`, the batch has rows for before images. The batch marks the rows that lack
+    one of the columns `sought`.
     """
 
     source: SourceTable
@@ -75,6 +76,7 @@ class TableChanges(Generic[ColumnT]):
     snapshot_row: Mask
     partial: bool = False
     images: bool = False
+    sought: Sequence[ColumnT] = ()
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
@@ -86,8 +88,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         raise RecordError(reason)
     rows = _Rows(changes)
     layout = rows.layout
-    columns, types = dict[str, Array](), dict[str, DataType]()
-    unavailable: dict[str, Mask] = {}
+    columns, types, unavailable = dict[str, Array](), dict[str, DataType](), dict[str, Mask]()
     for column in changes.columns:
         if column.table_type is None:
             continue
@@ -116,6 +117,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         position=changes.position[taken],
         snapshot_row=changes.snapshot_row[taken],
         unavailable=unavailable,
+        lacking={column.name: rows.lacking(column) for column in changes.sought},
     )
 
 
@@ -334,18 +336,24 @@ class _Rows(Generic[ColumnT]):
         return shown
 
     def omitted(self, column: ColumnT) -> Mask | None:
-        """Return a mask (rows,) of updates that lack the column, or None if no update does.
+        """Return a mask (rows,) of updates that lack the column, or None if no update does."""
+        kinds = self._changes.kinds if self.layout is None else self.layout.kinds
+        omitted: Mask = self.lacking(column) & (kinds == RowKind.UPDATE_AFTER)
+        return omitted if omitted.any() else None
 
-        No update lacks a key column if messages have keys.
+    def lacking(self, column: ColumnT) -> Mask:
+        """Return a mask (rows,) of the inserts and updates that lack the column.
+
+        No row lacks a key column if messages have keys.
         """
         changes, layout = self._changes, self.layout
         if column.name in changes.key_names and changes.key is not None:
-            return None
+            return np.zeros(self.count, np.bool_)
         lacking, kinds = changes.after.lacking(column), changes.kinds
         if layout is not None:
             lacking, kinds = lacking[layout.changes], layout.kinds
-        omitted: Mask = lacking & (kinds == RowKind.UPDATE_AFTER)
-        return omitted if omitted.any() else None
+        marks: Mask = lacking & ~retractions(kinds)
+        return marks
 
     @property
     def count(self) -> int:

@@ -304,7 +304,8 @@ class ChangeBatch:
     was sent again, and for the two rows of an update. An update has two rows if it changed a key or
     if before images are requested, in which case deletes have all values, too. `unavailable` marks
     values that the source omitted and that are null in `columns`: the old value in the table is
-    still valid.
+    still valid. `lacking` marks inserts and updates whose message lacks a column that others have,
+    if this was requested.
     """
 
     source: SourceTable
@@ -316,6 +317,14 @@ class ChangeBatch:
     position: npt.NDArray[np.int64]
     snapshot_row: npt.NDArray[np.bool_]
     unavailable: Mapping[str, npt.NDArray[np.bool_]]
+    lacking: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+
+    def lacks(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return a mask (rows,) of the rows whose message lacks a column, as far as known."""
+        marks = self.lacking.get(name)
+        if marks is not None:
+            return marks
+        return np.full(len(self.offset), name not in self.types and name not in self.unavailable)
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "ChangeBatch":
         """Return a batch of the rows in a mask (rows,), or the batch itself if all are selected."""
@@ -331,6 +340,7 @@ class ChangeBatch:
             position=self.position[mask],
             snapshot_row=self.snapshot_row[mask],
             unavailable={name: omitted[mask] for name, omitted in self.unavailable.items()},
+            lacking={name: lacking[mask] for name, lacking in self.lacking.items()},
         )
 
 
@@ -374,7 +384,8 @@ class FormatSettings:
 
     `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. `schemas` looks up registered
     schemas, and `framing` describes how messages refer to them. `images` requests the before images
-    of changes, and `renames` the old names of renamed columns.
+    of changes, `renames` the old names of renamed columns, and `presence` the rows of JSON messages
+    that lack a column.
     """
 
     type_mapping: frozenset[str] = frozenset()
@@ -382,6 +393,7 @@ class FormatSettings:
     framing: Framing = _CONFLUENT
     images: bool = False
     renames: bool = False
+    presence: bool = False
 
 
 class DataFormat(Protocol):

@@ -77,6 +77,7 @@ def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:
         snapshot_row=snapshot_mask(sources),
         partial=plan.wants.partial,
         images=plan.wants.images,
+        sought=plan.columns if plan.wants.presence else (),
     )
 
 
@@ -191,6 +192,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
         position=np.concatenate([batch.position for batch in batches]),
         snapshot_row=np.concatenate([batch.snapshot_row for batch in batches]),
         unavailable=_joined_marks(batches),
+        lacking=_joined_lacking(plan, batches) if plan.wants.presence else {},
     )
 
 
@@ -199,6 +201,13 @@ def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Tabl
     tables = [batch.columns for batch in batches]
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.select(names).combine_chunks()
+
+
+def _joined_lacking(plan: RowPlan, batches: Sequence[ChangeBatch]) -> dict[str, Mask]:
+    return {
+        column.name: np.concatenate([batch.lacks(column.name) for batch in batches])
+        for column in plan.columns
+    }
 
 
 def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Mask]:

@@ -38,6 +38,7 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     sort_records,
 )
+from ingestd.cdc.json.row_plan import RowWants
 from ingestd.cdc.json.table_messages import (
     TableMemory,
     decode_if_uniform,
@@ -183,8 +184,7 @@ class JsonChanges:
                 None if envelope is None else envelope.columns,
                 module=self._module,
                 type_mapping=self._settings.type_mapping,
-                partial=normalizer.partial,
-                images=self._settings.images,
+                wants=RowWants(normalizer.partial, self._settings.images, self._settings.presence),
             )
         return memory
 

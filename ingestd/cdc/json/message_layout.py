@@ -77,9 +77,10 @@ def row_specs(
 def spec_of(column: PlanColumn) -> Spec:
     """Return the native plan node of a column's values.
 
-    If the column has no reader, because all values were null so far, the node accepts only null.
+    If the column has no reader, because all values were null so far, the node accepts only null,
+    and is read to know which rows lack the column.
     """
-    return NULL_SPEC if column.reader is None else column.encoding.spec
+    return ("choice", (NULL,)) if column.reader is None else column.encoding.spec
 
 
 def columns_spec(

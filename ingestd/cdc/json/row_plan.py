@@ -78,12 +78,13 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 class RowWants:
     """Options for the conversion of messages to rows.
 
-    `partial` states that updates omit columns that they did not change, and `images` that before
-    images are requested.
+    `partial` states that updates omit columns that they did not change, `images` that before images
+    are requested, and `presence` that rows are marked that lack a column.
     """
 
     partial: bool = False
     images: bool = False
+    presence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

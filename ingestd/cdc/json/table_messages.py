@@ -81,9 +81,8 @@ class TableMemory:
     `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
     have no schema. `kinds`, `known` and `declared` are the counts of kinds, the types in the table
     and the types in the configuration from which the plan was made. `module` builds native plans.
-    `type_mapping` are options of the module `type_mapping`. `partial` states that updates omit
-    columns that they did not change, and `images` that before images are decoded. `width` is the
-    number of columns of the plan that the table lacks.
+    `type_mapping` are options of the module `type_mapping`. `wants` are the options of the plan.
+    `width` is the number of columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -97,8 +96,7 @@ class TableMemory:
     declared: ColumnTypes = field(default_factory=dict)
     module: NativeModule | None = None
     type_mapping: frozenset[str] = frozenset()
-    partial: bool = False
-    images: bool = False
+    wants: RowWants = field(default_factory=RowWants)
 
     def is_current(self, known: ColumnTypes, declared: ColumnTypes) -> bool:
         """Return whether there is a plan that was made for these known and declared types."""
@@ -194,11 +192,11 @@ def read_natively(
     try:
         changes = native.layout.changes(columns, messages.offsets)
         all_changes = np.ones(len(changes.kinds), np.bool_)
-        readable = (column for column in plan.columns if column.reader is not None)
+        visible = [column for column in plan.columns if column.name not in native.hidden]
         return assemble_changes(
             TableChanges(
                 source=plan.source,
-                columns=[column for column in readable if column.name not in native.hidden],
+                columns=[column for column in visible if column.reader is not None],
                 key_names=plan.key_names,
                 kinds=changes.kinds,
                 after=changes.after,
@@ -209,6 +207,7 @@ def read_natively(
                 snapshot_row=changes.log.snapshot,
                 partial=plan.wants.partial,
                 images=plan.wants.images,
+                sought=visible if plan.wants.presence else (),
             )
         )
     except CELL_ERRORS:
@@ -278,7 +277,7 @@ def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str
     """
     key = None if payloads.keys is None else payloads.keys[index]
     try:
-        return memory.lacking(look_into(payloads.values[index], key, images=memory.images))
+        return memory.lacking(look_into(payloads.values[index], key, images=memory.wants.images))
     except RecordError:
         return []
 
@@ -342,7 +341,7 @@ class _Learning:
         for index in indices:
             try:
                 key = None if keys is None else keys[index]
-                value, images = self._messages.values[index], self._memory.images
+                value, images = self._messages.values[index], self._memory.wants.images
                 kinds[index] = look_into(value, key, images=images)
             except RecordError as error:
                 self._bad[index] = error.reason
@@ -491,7 +490,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         kinds,
         memory.key_names,
         memory.module,
-        wants=RowWants(memory.partial, memory.images),
+        wants=memory.wants,
     )
 
 
@@ -537,7 +536,7 @@ def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
 
 def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
     columns: dict[str, WireColumn | None] = {}
-    untouched = memory.known if memory.partial else ()
+    untouched = memory.known if memory.wants.partial else ()
     for name in dict.fromkeys([*counts, *memory.key_names, *untouched]):
         data_type = resolve_type(
             counts.get(name, Counter()),

@@ -160,7 +160,7 @@ def _wanted_rows(
     context, skipped = target.context, dict[str, int]()
     if context is not None:
         if mode != "audit" and not key and (batch.row_kind == RowKind.UPDATE_BEFORE).any():
-            batch = without_before_images(ShapedBatch(batch), context.table, ()).batch
+            batch = without_before_images(ShapedBatch(batch), context.table, (), batch).batch
         batch, skipped = only_new(target.source_table.source, chunk, context, batch)
         if COLUMN_HISTORY_OPTION in context.table.schema.options:
             column_history = read_column_history(context.table.schema.options, target.table)
@@ -186,7 +186,7 @@ def _reshaped(
     )
     if context is None or not key:
         return shaped
-    return without_before_images(shaped, context.table, key)
+    return without_before_images(shaped, context.table, key, batch)
 
 
 def _discovery(

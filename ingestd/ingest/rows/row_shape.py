@@ -251,14 +251,13 @@ class _Work:
         The mask contains the rows to drop. If the table has a primary key, it is None, and failing
         rows become DELETE rows instead.
         """
-        retracts = self._retracts
-        if not bool(retracts.all()):
-            self._check_sources(where)
+        retracts, keyed = self._retracts, bool(table.schema.primary_keys)
+        self._check_sources(where, ~retracts)
+        # Without a key a before image is a row of its own; it is kept if it lacks a value.
+        kept = retracts if keyed else retracts & self._lacks(where.sources)
         outcome = where.run(self._types, self._frame(where))
         marks = [self._unavailable[name] for name in where.sources if name in self._unavailable]
-        unknown = (
-            np.logical_or.reduce([outcome.failed, *marks, *self._failed_for(where)]) & ~retracts
-        )
+        unknown = np.logical_or.reduce([outcome.failed, *marks, *self._failed_for(where)]) & ~kept
         if bool(unknown.any()):
             message = (
                 f"{where}: a value that it depends on is invalid, or was left out by the source "
@@ -266,14 +265,10 @@ class _Work:
                 "REPLICA IDENTITY FULL"
             )
             self._failures.append(Failure(unknown, "cast", "where", message))
-        passes = true_rows(outcome.values) | unknown
-        if not table.schema.primary_keys:
-            failing = ~(passes | (retracts & self._lacks(where.sources)))
-            return int(np.count_nonzero(failing)), failing
-        failing = ~(passes | retracts)
-        if bool(failing.any()):
+        failing = ~(true_rows(outcome.values) | unknown | kept)
+        if keyed and bool(failing.any()):
             self._delete(failing, table)
-        return int(np.count_nonzero(failing)), None
+        return int(np.count_nonzero(failing)), None if keyed else failing
 
     def _lacks(self, names: Sequence[str]) -> Mask:
         """Return a mask (rows,) of the rows in which one of these columns is null or omitted.
@@ -307,14 +302,22 @@ class _Work:
         needed = self._shape.settings.depends_on(where.sources)
         return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
 
-    def _check_sources(self, where: RowFilter) -> None:
-        """Raise SchemaConflictError if the batch lacks a column of `where` that is not declared.
+    def _check_sources(self, where: RowFilter, rows: Mask) -> None:
+        """Raise SchemaConflictError if a row lacks a column of `where` that is not declared.
 
-        The source may have renamed the column, so the rows must not become deletes.
+        `rows` is a mask (rows,) of the rows to check, and columns are those that computed columns
+        of `where` depend on. The source may have renamed the column, so the rows must not become
+        deletes.
         """
-        known = {*self._types, *self._unavailable, *self._shape.declared}
-        for name in where.sources:
-            if name not in known:
+        settings = self._shape.settings
+        added = {*self._shape.added, *settings.added()}
+        for name in sorted(
+            {one for column in where.sources for one in settings.sources_of(column)}
+        ):
+            if name in added or name in self._shape.declared:
+                continue
+            lacking = self._batch.lacks(name) & ~self._unavailable.get(name, np.False_)
+            if bool((lacking & rows).any()):
                 raise SchemaConflictError(
                     f"table {self._shape.table}: {where}: the rows of {self._batch.source} have no "
                     f"column '{name}'; correct the condition, or set the column's type in "
@@ -378,7 +381,7 @@ def writes_before_images(table: FileStoreTable) -> bool:
 
 
 def without_before_images(
-    shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str]
+    shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str], changes: ChangeBatch
 ) -> ShapedBatch:
     """Remove before images, except those of updates that changed one of the columns `key`.
 
@@ -386,7 +389,8 @@ def without_before_images(
     DELETE rows, which remove the row of the old key. Unless `key` is empty, before images that no
     row of the same record follows become DELETE rows, too. If the changelog of the table contains
     before images, all of them remain unchanged. Unless `key` is empty or messages have no key,
-    updates without a before image are counted in `unknown_keys`.
+    updates without a before image are counted in `unknown_keys`, those that a row filter has turned
+    into deletes included: `changes` are the rows before they were shaped.
     """
     batch = shaped.batch
     kinds, offsets = batch.row_kind, batch.offset
@@ -394,7 +398,7 @@ def without_before_images(
     paired = np.zeros(len(kinds), np.bool_)
     paired[:-1] = before[:-1] & (offsets[1:] == offsets[:-1])
     if key and batch.primary_keys:
-        unknown = kinds == RowKind.UPDATE_AFTER
+        unknown = changes.row_kind == RowKind.UPDATE_AFTER
         unknown[1:] &= ~paired[:-1]
         shaped = replace(shaped, unknown_keys=int(np.count_nonzero(unknown)))
     if not before.any() or writes_before_images(table):

@@ -37,6 +37,10 @@ def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
         types=types,
         primary_keys=tuple(new_names.get(name, name) for name in batch.primary_keys),
         unavailable=_marks(batch, new_names, values),
+        lacking={
+            **batch.lacking,
+            **{new: batch.lacks(new) & batch.lacks(old) for new, old in aliases.items()},
+        },
     )
 
 

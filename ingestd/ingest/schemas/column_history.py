@@ -265,8 +265,16 @@ def _followed(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> C
     keys = batch.primary_keys
     if change.new and bool(before.all()):
         keys = tuple(change.new if name == change.old else name for name in keys)
+    lacking = {**batch.lacking, change.old: batch.lacks(change.old) | before}
+    if change.new:
+        lacking[change.new] = batch.lacks(change.new) & (batch.lacks(change.old) | ~before)
     return replace(
-        batch, columns=pa.table(values), types=types, unavailable=marks, primary_keys=keys
+        batch,
+        columns=pa.table(values),
+        types=types,
+        unavailable=marks,
+        primary_keys=keys,
+        lacking=lacking,
     )
 
 

@@ -335,6 +335,10 @@ class BatchContext:
         """Return whether the settings of any table apply column renames of its source."""
         return any(settings.evolution.on_rename == "rename" for settings in self._all_settings())
 
+    def filters_rows(self) -> bool:
+        """Return whether the settings of any table have a row filter."""
+        return any(settings.shape.where is not None for settings in self._all_settings())
+
     def event_time_columns(self) -> dict[str, str]:
         """Return the column with event times of each table whose watermark is derived from one."""
         rules = [settings.watermark for settings in self._all_settings()]

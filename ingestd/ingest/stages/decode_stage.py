@@ -115,6 +115,7 @@ class _DecodeTask:
         self.images = set(context.sources) if context.needs_before_images() else set[str]()
         """Sources that are decoded with the before images of changes."""
         self._renames = context.follows_renames()
+        self._filters = context.filters_rows()
 
     def resume(self, offset_range: OffsetRange) -> Generator[tuple[int, Blob], None, OffsetRange]:
         """Yield blobs of cached chunks from the start of a range; return the rest of the range."""
@@ -173,7 +174,10 @@ class _DecodeTask:
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         settings = self._context.sources[source]
         format_settings = replace(
-            settings.format_settings, images=source in self.images, renames=self._renames
+            settings.format_settings,
+            images=source in self.images,
+            renames=self._renames,
+            presence=self._filters,
         )
         data_format = shared_data_format(settings.data_format, source, format_settings)
         decoded = data_format.decode(usable, known, replace(known, only_declared=True))

@@ -128,6 +128,16 @@ def test_a_row_whose_computed_partition_changes_leaves_its_old_one(passes: bool)
     assert found == ({1: "2025-07", 2: "2025-06"} if passes else {2: "2025-06"})
 
 
+@pytest.mark.parametrize("state", ["paid", "draft"])
+def test_a_row_whose_old_key_is_unknown_is_counted_whether_it_passes_or_not(state: str) -> None:
+    shape = {"computed": (parse_computed("month", "truncate(day, 7)"),)}
+    rig = rig_with("state <> 'draft'", shape, **MONTHLY)
+    rig.produce(row(1, "paid", day="2025-06-01"))
+    rig.run()
+    rig.produce(row(1, state, UPDATE_AFTER, day="2025-07-01"))
+    assert rig.run().counts.unknown_keys["lake.orders"] == 1
+
+
 def test_a_row_whose_partition_is_not_in_its_key_is_deleted_where_it_is() -> None:
     rig = rig_with("state <> 'draft'", partition_keys=("day",), options={"bucket": "-1"})
     rig.produce(row(1, "paid", day="mon"), row(2, "paid", day="mon"))
@@ -143,6 +153,19 @@ def test_a_condition_that_cannot_be_evaluated_is_a_dead_letter() -> None:
     rig.run()
     assert [row["id"] for row in rig.rows("orders")] == [2]
     assert dead_letters(rig) == [("cast", "where")]
+
+
+def test_a_condition_that_fails_for_a_before_image_of_an_audit_is_a_dead_letter() -> None:
+    rig = rig_with("10 / n > 1", primary_keys=(), keyless_table_mode="audit")
+    before, after = (
+        Change({"id": 2, "n": 0}, UPDATE_BEFORE),
+        Change({"id": 2, "n": 2}, UPDATE_AFTER),
+    )
+    rig.produce(row(1, "a", n=1), record(Change({"id": 1, "n": 0}, DELETE)), record(before, after))
+    result = rig.run()
+    assert [(row["row_kind"], row["id"]) for row in rig.rows("orders")] == [("+I", 1)]
+    assert dead_letters(rig) == [("cast", "where"), ("cast", "where")]
+    assert result.counts.skipped["lake.orders", "filtered"] == 0
 
 
 def test_a_failed_computed_column_matters_only_for_rows_that_pass() -> None:

@@ -1,5 +1,7 @@
 """Rows without a place in the source's log, on both sides of a statement about their columns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -95,3 +97,16 @@ def test_what_an_older_version_noted_counts_rows_without_a_place_as_older() -> N
     done = apply_renames(batch, column_history, chunk(1, 9999))
     assert done.columns["y"].to_pylist() == ["a", "z"]
     assert done.columns["x"].to_pylist() == [None, "b"]
+
+
+def test_a_row_has_a_renamed_column_under_the_name_of_its_time() -> None:
+    columns = {"x": ["a", None, "c", None], "y": [None, None, None, "d"]}
+    lacking = {
+        "x": np.array([False, True, False, True]),
+        "y": np.array([True, True, True, False]),
+    }
+    batch = replace(rows(-1, -1, -1, -1, **columns), lacking=lacking)
+    done = apply_renames(batch, (ProvenChange(0, "x", "y", HERE),), chunk(1005, 1005, 1005, 1005))
+    assert done.lacks("y").tolist() == [False, True, True, False]
+    assert done.lacks("x").tolist() == [True, True, False, True]
+    assert done.filter(np.array([True, False, False, True])).lacks("y").tolist() == [False, False]
