@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.ingest.computed.expressions.casts import cast_kernel, lenient
+from ingestd.ingest.computed.expressions.casts import cast_kernel, cast_times, lenient
 from ingestd.ingest.computed.expressions.cells import ExpressionCells, Frame, Kernel
 from ingestd.ingest.computed.expressions.conditionals import CHOICE_FUNCTIONS
 from ingestd.ingest.computed.expressions.digests import DIGEST_FUNCTIONS
@@ -41,7 +41,6 @@ from ingestd.ingest.computed.expressions.nodes import (
 )
 from ingestd.ingest.computed.expressions.string_functions import TEXT_FUNCTIONS
 from ingestd.ingest.computed.expressions.time_functions import TIME_FUNCTIONS
-from ingestd.paimon.casts.evolution import cast_text
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
@@ -68,6 +67,7 @@ _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
 _MICROSECONDS = DataType("TIMESTAMP", precision=6)
 _NANOSECONDS = DataType("TIMESTAMP", precision=9)
+_LTZ = "TIMESTAMP_LTZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ def _refuse_lost_digits(text: str, target: DataType) -> None:
     have a time of the day other than midnight.
     """
     texts: Values = pa.array([text], pa.string())
-    exact, taken = _exact_time(texts), cast_text(texts, target)
+    exact, taken = _exact_time(texts), cast_times(texts, target)
     if exact.is_null()[0].as_py() or taken.is_null()[0].as_py():
         return
     taken = taken.cast(pa.timestamp(taken.type.unit)) if target.root != "DATE" else taken
@@ -280,16 +280,17 @@ def _refuse_lost_digits(text: str, target: DataType) -> None:
 def _exact_time(texts: "Values") -> "Values":
     """Return times with all their digits: in nanoseconds, or in microseconds if out of range."""
     try:
-        return cast_text(texts, _NANOSECONDS)
+        return cast_times(texts, _NANOSECONDS)
     except UnsupportedError:
-        return cast_text(texts, _MICROSECONDS)
+        return cast_times(texts, _MICROSECONDS)
 
 
 def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
     """Raise ConfigError if the cast of a constant fails."""
     cells = kernel([inner.run(Frame({}, 1))])
     if cells.failed is not None and bool(cells.failed.any()):
-        raise ConfigError(f"'{inner.argument.constant}' is not a valid {target}")
+        way_out = "; write it in UTC, as '2025-01-31 23:59:59'" if target.root == _LTZ else ""
+        raise ConfigError(f"'{inner.argument.constant}' is not a valid {target}{way_out}")
 
 
 def _folded(bound: Bound) -> Bound:

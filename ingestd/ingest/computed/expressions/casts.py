@@ -48,6 +48,7 @@ _READ_BY_ARROW: Mapping[str, str] = {
     "TIMESTAMP": _MOMENT,
 }
 """Regular expressions of strings that Arrow parses like Paimon, by type root."""
+_ISO_DAY = re.compile(r"^([0-9]+-[0-9]+-[0-9]+)T").pattern
 _LONG = 19
 """The number of digits of a BIGINT."""
 _HALF_UP: Values = "half_towards_infinity"
@@ -164,8 +165,15 @@ def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Ex
     return ExpressionCells(values, marks & np.asarray(texts.is_valid()))
 
 
+def cast_times(texts: Values, target: DataType) -> Values:
+    """Cast texts as Paimon does, and also times with the T of ISO 8601 between day and time."""
+    if target.root in TIMESTAMP_ROOTS | {"DATE"}:
+        texts = pc.replace_substring_regex(texts, _ISO_DAY, r"\1 ")
+    return cast_text(texts, target)
+
+
 def _read(texts: Values, target: DataType) -> Values:
-    read: Values = cast_text(texts, target)
+    read: Values = cast_times(texts, target)
     if bool((np.asarray(read.is_null()) & np.asarray(texts.is_valid())).any()):
         raise pa.ArrowInvalid(f"a text that is not a valid {target}")
     return read

@@ -1,11 +1,12 @@
 """CAST fails where a value does not fit, TRY_CAST gives NULL."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from ingestd.errors import ConfigError
 from tests.support.sql_values import FAILED, Columns, values
 
 BEFORE_1970 = datetime.fromisoformat("1969-12-31T23:59:59")
@@ -61,6 +62,28 @@ def test_many_bad_texts_are_each_read_once() -> None:
 def test_a_text_out_of_range_fails_for_its_row(data_type: str, text: str) -> None:
     columns: Columns = {"s": ("STRING", [text, None])}
     assert values(f"cast(s as {data_type})", columns) == [FAILED, None]
+
+
+@pytest.mark.parametrize("other", ["1970-01-01 00:00:00.5", "1970-01-01", "no time", None])
+@pytest.mark.parametrize("data_type", ["timestamp(3)", "timestamp_ltz(3)", "date"])
+def test_a_time_with_the_t_of_iso_8601_is_read_whatever_the_other_rows_are(
+    data_type: str, other: str | None
+) -> None:
+    columns: Columns = {"s": ("STRING", ["2024-02-29T12:00:00", "2024-02-29T12:00:00Z", other])}
+    found = values(f"cast(s as {data_type})", columns)
+    wanted = LEAP_DAY.date() if data_type == "date" else LEAP_DAY
+    assert found[0] == (wanted.replace(tzinfo=UTC) if "ltz" in data_type else wanted)
+    assert (found[1] == FAILED) is (data_type != "date")
+
+
+def test_a_constant_with_a_zone_is_refused_with_the_form_to_write() -> None:
+    columns: Columns = {"t": ("TIMESTAMP_LTZ(3)", [LEAP_DAY.replace(tzinfo=UTC), None])}
+    assert values("t = '2024-02-29T12:00:00'", columns) == [True, None]
+    for text in ("2024-02-29T12:00:00Z", "2024-02-29 13:00:00+01:00"):
+        with pytest.raises(ConfigError, match="write it in UTC, as '2025-01-31 23:59:59'"):
+            values(f"t = '{text}'", columns)
+    with pytest.raises(ConfigError, match="has more digits than"):
+        values("t = '2024-02-29T12:00:00.0001'", columns)
 
 
 def test_a_day_beyond_the_range_of_nanoseconds_fails_for_its_row() -> None:
