@@ -36,6 +36,11 @@ def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
     return resolved
 
 
+def referenced_values(text: str, environ: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the value of each reference in a text. Raises UnresolvedError like `resolve`."""
+    return [_look_up(match[1], environ, folder) for match in _REFERENCE.finditer(text)]
+
+
 def reference_of(resolved: str) -> str | None:
     """Return the text with references from which `resolve` returned the text `resolved`, or None.
 

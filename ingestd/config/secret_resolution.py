@@ -6,8 +6,15 @@ from pathlib import Path as FilePath
 from ingestd.config.document import Document, Path, Tree, walk
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.log import add_secrets, is_secret_name
-from ingestd.secret_references import UnresolvedError, holds_reference, resolve
+from ingestd.secret_references import (
+    UnresolvedError,
+    holds_reference,
+    referenced_values,
+    resolve,
+)
 
+_FEWEST_OF_A_PART = 8
+"""Shorter values within a text, such as the name of an environment, are not masked alone."""
 _OTHER_DOLLARS = ("routing", "rules")
 """The path below which `${name}` refers to a group of a pattern."""
 
@@ -32,6 +39,9 @@ def resolve_references(
         if tree is None or not holds_reference(tree):
             return tree
         try:
+            # A message can quote a part of the text, such as of an expression or a URL.
+            parts = referenced_values(tree, environ, folder)
+            add_secrets(value for value in parts if len(value) >= _FEWEST_OF_A_PART)
             return resolve(tree, environ, folder)
         except UnresolvedError as error:
             issues.append(ValidationIssue.at(document, path, str(error)))

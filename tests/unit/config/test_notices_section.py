@@ -20,6 +20,9 @@ notices: NOTICES
     [
         ("{url: 'ftp://a'}", "https://host/path"),
         ("{url: 'https://me:planted-1@a/'}", "set 'signing-secret' instead"),
+        ("{url: 'https://a/b planted-1'}", "https://host/path"),
+        ('{url: "https://a/b\\tplanted-1"}', "https://host/path"),
+        ("{url: 'https://a:b/planted-1'}", "Port could not be cast"),
         ("{signing-secret: whsec_planted-1}", "need 'url'"),
     ],
 )

@@ -67,3 +67,14 @@ def test_what_was_referred_to_is_not_shown_any_more(tmp_path: Path) -> None:
 def test_plain_secrets_are_not_shown_either(tmp_path: Path) -> None:
     resolved("kafka: {sasl.password: hunter22, sasl.username: someone}", tmp_path)
     assert log.redact("hunter22 someone") == f"{log.MASK} someone"
+
+
+def test_a_secret_within_a_text_is_masked_alone(tmp_path: Path) -> None:
+    environ = {"HOOK": "planted-77", "STAGE": "prod"}
+    resolved("a: 'https://${env:STAGE}.example.org/${env:HOOK}?x'", tmp_path, environ)
+    assert log.redact("GET /planted-77: 404 for products") == "GET /******: 404 for products"
+    (tmp_path / "key").write_text("planted-78\n")
+    resolved("a: upper(b '${file:key}')", tmp_path)
+    assert (
+        log.redact("cannot be parsed from 'planted-78' on") == "cannot be parsed from '******' on"
+    )
