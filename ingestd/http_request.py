@@ -48,17 +48,17 @@ def send(
 ) -> ClientResponse:
     """Send a request and return the response, whatever its status.
 
-    At most `most_bytes` of the body are returned. `context` is used for HTTPS; None is the default
-    context. Raises OSError if the connection fails or takes more than `seconds` (name resolution is
-    limited only by the timeouts of the system), or HTTPException if the response is incomplete or
-    not HTTP.
+    At most `most_bytes` of the body are returned; with 0 the body is not awaited. `context` is used
+    for HTTPS; None is the default context. Raises OSError if the connection fails or takes more
+    than `seconds` (name resolution is limited only by the timeouts of the system), or HTTPException
+    if the response is incomplete or not HTTP.
     """
     end = time.monotonic() + seconds
     opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
     try:
         with opener.open(request, timeout=seconds) as reply:
-            body = reply.read(most_bytes + 1)
-            if reply.length and len(body) <= most_bytes:
+            body = reply.read(most_bytes + 1) if most_bytes else b""
+            if most_bytes and reply.length and len(body) <= most_bytes:
                 raise IncompleteRead(body, reply.length)
             return ClientResponse(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes

@@ -26,7 +26,6 @@ _LOG = logging.getLogger(__name__)
 _CAPACITY = 1000
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _REQUEST_SECONDS = 10.0
-_MOST_BYTES = 64 << 10
 _TRIED_AGAIN = frozenset({401, 403, 404, 408, 425, 429})
 """Client errors that may be temporary, or end when the receiver is reconfigured."""
 
@@ -146,7 +145,7 @@ class Webhook:
             headers |= signature_headers(settings.key, event.id, int(self._clock()), body)
         request = urllib.request.Request(settings.url, body, headers, method="POST")  # noqa: S310  (checked: http, https)
         try:
-            answer = send(request, _REQUEST_SECONDS, _MOST_BYTES, self._tls)
+            answer = send(request, _REQUEST_SECONDS, 0, self._tls)
         except (OSError, HTTPException) as error:
             return self._note_failure(event, one_line(str(error)))
         if 200 <= answer.status < 300:

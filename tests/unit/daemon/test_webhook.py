@@ -1,6 +1,7 @@
 """Events reach a receiver in order and once it takes them, and hold nothing up."""
 
 import ssl
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers, 
 from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from tests.support.certificates import HAS_OPENSSL, Authority
+from tests.support.dripping_server import HEAD, DrippingServer
 from tests.support.scripted_http import Reply, ScriptedServer
 from tests.unit.daemon.test_notices_cloud_event import SECRET
 
@@ -51,6 +53,40 @@ def test_events_arrive_in_order_although_the_receiver_fails_at_first() -> None:
     assert last.headers["content-type"] == CONTENT_TYPE
     signed = signature_headers(key, "2", 1614265330, event(2).body())
     assert signed.items() <= last.headers.items()
+
+
+def test_a_redirect_is_not_followed_and_tried_again() -> None:
+    sent = growth("sent", type="ingestd.test")
+    with ScriptedServer([]) as elsewhere:
+        moved = [Reply(status, headers={"Location": elsewhere.uri}) for status in (301, 302, 307)]
+        with ScriptedServer([*moved, Reply(200)]) as receiver:
+            deliver(WebhookSettings(receiver.uri, signing_key(SECRET), first_wait=0.01), [event(0)])
+    assert [asked.document["id"] for asked in receiver.asked] == ["0"] * 4
+    assert (sent(), elsewhere.asked) == (1, [])
+
+
+def test_a_status_takes_the_event_although_the_body_does_not_arrive() -> None:
+    sent = growth("sent", type="ingestd.test")
+    with DrippingServer(HEAD % 100_000, b"x" * 100_000) as receiver:
+        deliver(WebhookSettings(receiver.url), [event(0)], seconds=15.0)
+    assert sent() == 1
+
+
+def test_a_receiver_that_does_not_answer_holds_up_neither_new_events_nor_the_end() -> None:
+    answers, stopped = threading.Event(), growth("dropped", reason="stopped")
+
+    def late(_: object) -> Reply:
+        assert answers.wait(60)
+        return Reply(200)
+
+    with ScriptedServer([late]) as receiver:
+        webhook = Webhook(WebhookSettings(receiver.uri))
+        webhook.start()
+        for number in range(3):
+            webhook.offer(event(number))
+        webhook.close(0.05)
+        answers.set()
+    assert stopped() == 3
 
 
 def test_a_refused_event_is_dropped_and_the_next_ones_are_sent() -> None:
