@@ -453,6 +453,7 @@ class SetAsidePage:
     def add(self, topic: SetAside, message: str) -> None:
         """Add a topic that is no longer read in this run."""
         shown = {
+            "unreadable": False,
             "looks_like": topic.guess.data_format,
             "offsets": {str(partition): at for partition, at in sorted(topic.offsets.items())},
             "message": redact(message),
@@ -461,14 +462,18 @@ class SetAsidePage:
             self._topics.setdefault(topic.source, {})[topic.topic] = shown
 
     def add_partition(self, unread: OffsetRange, message: str) -> None:
-        """Add a topic partition that is no longer read in this run, from `unread.start` on."""
+        """Add a topic partition that is no longer read in this run, from `unread.start` on.
+
+        The message of a topic has a line for each of its unreadable partitions.
+        """
         with self._lock:
             of_source = self._topics.setdefault(unread.source, {})
-            offsets = of_source.get(unread.topic, {}).get("offsets", {})
+            before = of_source.get(unread.topic, {"offsets": {}, "message": ""})
             of_source[unread.topic] = {
+                "unreadable": True,
                 "looks_like": None,
-                "offsets": {**offsets, str(unread.partition): unread.start},
-                "message": redact(message),
+                "offsets": {**before["offsets"], str(unread.partition): unread.start},
+                "message": f"{before['message']}\n{redact(message)}".strip(),
             }
 
     def document(self, source: str) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def _of_sources(status: Document) -> Iterator[Condition]:
         for topic, aside in source["set_aside"].items():
             partitions = ", ".join(aside["offsets"])
             text = f"Topic {topic} of source {name} is set aside, partitions {partitions}: "
-            yield Condition(Level.BAD, text + aside["message"], "IngestdTopicSetAside")
+            rule = "IngestdPartitionUnreadable" if aside["unreadable"] else "IngestdTopicSetAside"
+            yield Condition(Level.BAD, text + aside["message"], rule)
 
 
 def _of_maintenance(status: Document) -> Iterator[Condition]:

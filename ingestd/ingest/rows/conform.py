@@ -244,18 +244,18 @@ def without_invalid(
     """
     options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
-    invalid = {
-        **nested_name_problems(batch.types, options),
+    own = {
         **column_name_problems(dict.fromkeys(names), options),
         **({} if case_sensitive else _capitals(names, context)),
     }
+    invalid = {**nested_name_problems(batch.types, options), **own}
     if not invalid:
         return batch, ()
     lost = invalid.keys() & set(batch.primary_keys) or not batch.types.keys() - invalid.keys()
     if not lost and settings.evolution.on_refused == "ignore":
         return _without_columns(batch, invalid), ()
     failures = tuple(
-        Failure(rows, "schema", REASON, _message(name, problem))
+        Failure(rows, "schema", REASON, _message(name, problem, nested=name not in own))
         for name, problem in invalid.items()
         if (rows := _rows_of(batch, name, whole=bool(lost))).any()
     )
@@ -289,8 +289,8 @@ def _without_columns(batch: ChangeBatch, invalid: Mapping[str, str]) -> ChangeBa
     )
 
 
-def _message(name: str, problem: str) -> str:
-    if "within it" in problem:
+def _message(name: str, problem: str, *, nested: bool) -> str:
+    if nested:
         way_out = "leave it out by select.exclude, or let the table's file.format be parquet"
     else:
         way_out = (

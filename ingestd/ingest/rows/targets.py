@@ -28,7 +28,7 @@ from ingestd.ingest.settings.context import (
     TableContext,
     TableSettings,
 )
-from ingestd.ingest.settings.ordering import ordering_conflict
+from ingestd.ingest.settings.ordering import ordering_rejection
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.soft_deletes import soft_delete_refusal
 
@@ -105,7 +105,12 @@ def _target(
     rejection = _rejection(context, route.table, source_table)
     if rejection is None and table is not None:
         rejection = (
-            _ordering_rejection(table, settings)
+            ordering_rejection(
+                table.identifier,
+                table.table.schema.options,
+                settings.position_column,
+                by_position=settings.is_ordered_by_position,
+            )
             or _filter_rejection(table, settings)
             or _soft_delete_rejection(table, shape)
         )
@@ -242,17 +247,6 @@ def _rejection(
         if shared is not None:
             return SourceRejection("route", "table-taken", shared)
     return None
-
-
-def _ordering_rejection(target: TableContext, settings: TableSettings) -> SourceRejection | None:
-    """Return why a table cannot be written with the configured ordering, or None if it can."""
-    conflict = ordering_conflict(
-        target.identifier,
-        target.table.schema.options,
-        settings.position_column,
-        by_position=settings.is_ordered_by_position,
-    )
-    return None if conflict is None else SourceRejection("schema", "other-ordering", conflict)
 
 
 def _filter_rejection(target: TableContext, settings: TableSettings) -> SourceRejection | None:

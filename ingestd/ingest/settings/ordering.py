@@ -12,6 +12,7 @@ from typing import Literal
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
+from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.paimon.spec import honoured_options as honoured
 
 Ordering = Literal["arrival", "source-position"]
@@ -48,29 +49,30 @@ def refuse_ordering(
         raise ConfigError(descending)
 
 
-def ordering_conflict(
+def ordering_rejection(
     table: str, options: Mapping[str, str], column: str, *, by_position: bool
-) -> str | None:
+) -> SourceRejection | None:
     """Return why a table cannot use the configured ordering, and what to change; None if it can.
 
     `options` are the options of the table, `column` is the configured name of its source position
     column, and `by_position` is whether "source-position" is configured.
     """
+    conflict = None
     field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:
-        return (
+        conflict = (
             f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "
             f"'{column}' when the table is created, and it was created with "
             f"'{field}': set ordering to 'arrival', or route the rows to a new table"
         )
-    if by_position:
-        return _descending(options)
-    if field.endswith(SOURCE_POSITION):  # with any metadata-column-prefix
-        return (
+    elif by_position:
+        conflict = _descending(options)
+    elif field.endswith(SOURCE_POSITION):  # with any metadata-column-prefix
+        conflict = (
             f"table {table} was created with ordering 'source-position', which cannot be "
             "removed: set it again, or route the rows to a new table"
         )
-    return None
+    return None if conflict is None else SourceRejection("schema", "other-ordering", conflict)
 
 
 def _descending(options: Mapping[str, str]) -> str | None:

@@ -127,6 +127,7 @@ def test_a_topic_that_is_set_aside_is_shown_until_the_next_run() -> None:
     assert value("ingestd_topic_set_aside", source="s", topic="bl") == 1
     assert status.document()["sources"]["s"]["set_aside"] == {
         "bl": {
+            "unreadable": False,
             "looks_like": "maxwell-json",
             "offsets": {"1": 7},
             "message": "it is of another format",

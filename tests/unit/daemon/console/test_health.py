@@ -69,6 +69,17 @@ def test_a_query_that_ended_is_said_with_its_error(status: Status) -> None:
         assert "SourceError: no broker" in found(status)[0].text
 
 
+def test_unreadable_partitions_of_a_topic_are_said_with_the_reason_of_each(status: Status) -> None:
+    caught_up(status)
+    for partition in (0, 2):
+        unread = OffsetRange("s", "orders", partition, 3, 9)
+        status.set_aside.add_partition(unread, f"offset 3 of partition {partition}")
+    [condition] = found(status)
+    assert condition.runbook == "IngestdPartitionUnreadable"
+    assert "partitions 0, 2" in condition.text
+    assert "offset 3 of partition 0\noffset 3 of partition 2" in condition.text
+
+
 def test_a_topic_set_aside_is_said_first(status: Status) -> None:
     caught_up(status)
     status.show_maintenance(lambda: {"throttled_by": "sorted-runs"})
@@ -77,4 +88,5 @@ def test_a_topic_set_aside_is_said_first(status: Status) -> None:
     first, second = found(status)
     assert (first.level, second.level) == (Level.BAD, Level.WAIT)
     assert "looks like canal-json" in first.text
+    assert first.runbook == "IngestdTopicSetAside"
     assert "sorted-runs" in second.text

@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.ingest.settings.ordering import ordering_conflict, refuse_ordering
+from ingestd.ingest.settings.ordering import ordering_rejection, refuse_ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 
 COLUMN = "source_position"
@@ -36,16 +36,16 @@ def test_what_cannot_be_ordered_so_is_refused(
 
 def test_the_ordering_of_a_table_is_settled_when_it_is_created() -> None:
     ours = {"sequence.field": COLUMN}
-    assert ordering_conflict("db.t", ours, COLUMN, by_position=True) is None
-    assert ordering_conflict("db.t", {"sequence.field": "v"}, COLUMN, by_position=False) is None
-    conflict = ordering_conflict("db.t", {}, COLUMN, by_position=True)
+    assert ordering_rejection("db.t", ours, COLUMN, by_position=True) is None
+    assert ordering_rejection("db.t", {"sequence.field": "v"}, COLUMN, by_position=False) is None
+    conflict = ordering_rejection("db.t", {}, COLUMN, by_position=True)
     assert conflict is not None
-    assert re.search(r"db\.t: .* was created with '': set ordering", conflict)
+    assert re.search(r"db\.t: .* was created with '': set ordering", conflict.message)
     descending = ours | {"sequence.field.sort-order": "descending"}
-    conflict = ordering_conflict("db.t", descending, COLUMN, by_position=True)
+    conflict = ordering_rejection("db.t", descending, COLUMN, by_position=True)
     assert conflict is not None
-    assert "that of the smallest: remove one of them" in conflict
+    assert "that of the smallest: remove one of them" in conflict.message
     for field in (COLUMN, f"other_prefix_{COLUMN}"):
-        conflict = ordering_conflict("db.t", {"sequence.field": field}, COLUMN, by_position=False)
+        conflict = ordering_rejection("db.t", {"sequence.field": field}, COLUMN, by_position=False)
         assert conflict is not None
-        assert "db.t was created with ordering 'source-position'" in conflict
+        assert "db.t was created with ordering 'source-position'" in conflict.message
