@@ -42,8 +42,9 @@ class MetricsFile:
     ) -> None:
         """Replace the file by the results of a comparison that ended at `now`, in Unix seconds.
 
-        `results` are documents of `compare.report`. Readers see the old or the new file, never a
-        part. Raises OSError if the file cannot be written.
+        `not_compared` is the number of tables that were left out. `results` are documents of
+        `compare.report`. Readers see the old or the new file, never a part. Raises OSError if the
+        file cannot be written.
         """
         registry = CollectorRegistry()
         rows = Gauge(

@@ -21,7 +21,7 @@ VARIABLE = "INGESTD_CRASH_AT"
 class CrashPoint(StrEnum):
     """A step at which a test can kill a process.
 
-    The steps are listed roughly in the order in which a batch reaches them, those of maintenance
+    The steps are listed roughly in the order in which a batch reaches them, steps of maintenance
     last.
     """
 
@@ -81,7 +81,7 @@ def killer(name: str, times: int, mark: Path) -> Watcher:
     """Return a watcher that kills this process when a step is reached for the `times`-th time.
 
     The watcher first creates the file `mark`; if the file exists already, it does not kill. Raises
-    ValueError if `name` is not that of a step.
+    ValueError if `name` is not the name of a step.
     """
     chosen, reached = CrashPoint(name), Counter[CrashPoint]()
 

@@ -46,7 +46,7 @@ def send(
     most_bytes: int,
     context: ssl.SSLContext | None = None,
 ) -> ClientResponse:
-    """Send a request and return the response, whatever its status.
+    """Send a request and return the response, of any status.
 
     At most `most_bytes` of the body are returned; with 0 the body is not awaited. `context` is used
     for HTTPS; None is the default context. Raises OSError if the connection fails or takes more

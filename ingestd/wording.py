@@ -2,7 +2,7 @@
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number with its noun: `1 file`, `1,024 files`, `2 entries`."""
+    """Return a number with its noun, in the singular `thing`: `1 file`, `2 files`, `2 entries`."""
     if number == 1:
         return f"1 {thing}"
     if thing.endswith("y") and thing[-2] not in "aeiou":

@@ -237,7 +237,7 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Return these comments, with those of `older` where these have none."""
+        """Return these comments, completed by comments of `older` where these have none."""
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 
@@ -254,9 +254,9 @@ def _comment(text: object) -> str | None:
 class SchemaChangeEvent:
     """Renamed and dropped columns of a table, as (old name, new name or None if dropped).
 
-    `comments` are those that the statement or the schema contains. `position` is the position of
-    the DDL statement in the source's log, or None if unknown. If `is_repeated`, the event was
-    derived from the schema of messages, and is repeated in every chunk.
+    `comments` are the comments in the statement or the schema. `position` is the position of the
+    DDL statement in the source's log, or None if unknown. If `is_repeated`, the event was derived
+    from the schema of messages, and is repeated in every chunk.
     """
 
     source: SourceTable
@@ -349,7 +349,7 @@ def comment_events(
 ) -> list[SchemaChangeEvent]:
     """Return a list with the event that sets the comments of a batch's table, [] without comments.
 
-    `comments` are those in the schema of the messages.
+    `comments` are the comments in the schema of the messages.
     """
     if not comments:
         return []

@@ -77,7 +77,7 @@ class Image(Protocol[_ColumnT]):
         ...
 
     def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":
-        """Return these images, replaced by those of `other` where the mask `over` (n,) is set."""
+        """Return these images, replaced by images of `other` where the mask `over` (n,) is set."""
         ...
 
 
@@ -122,7 +122,7 @@ class OverlaidImage(Generic[_ColumnT]):
         yield from self.second.invalid(column, above)
 
     def overlaid(self, over: Mask, other: Image[_ColumnT]) -> "OverlaidImage[_ColumnT]":
-        """Return these images, replaced by those of `other` where the mask `over` (n,) is set."""
+        """Return these images, replaced by images of `other` where the mask `over` (n,) is set."""
         return OverlaidImage(over, self, other)
 
     def _wanted(self, wanted: Mask | None) -> tuple[Mask, Mask | None]:
@@ -137,7 +137,7 @@ class OverlaidImage(Generic[_ColumnT]):
 
 
 def choose_cells(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
-    """Return the cells of `first` where the mask `from_first` (n,) is set, else those of `second`.
+    """Return the cells of `first` where the mask `from_first` (n,) is set, else cells of `second`.
 
     None represents a column of nulls; the result is None if both columns are None.
     """

@@ -94,8 +94,8 @@ class NativeProtobuf(Protocol):
     def read(self, texts: Sequence[bytes], skip: int) -> tuple[ArrowArray, ArrowArray, Any] | None:
         """Return structs with the fields in the order of their numbers, and the residual messages.
 
-        The third value has a byte for each message: 0, or 1 if the message must be decoded in
-        Python. Returns None if the arrays are too large.
+        A third value has a byte for each message: 0, or 1 if the message must be decoded in Python.
+        `skip` bytes precede each message. Returns None if the arrays are too large.
         """
         ...
 

@@ -50,7 +50,7 @@ def record_error(stage: str, code: str, message: str) -> RecordError:
 def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
     """Convert an error of `PARSE_ERRORS` to a rejection reason.
 
-    `document` is "message value" or "message key".
+    `document` is "message value" or "message key", and `stage` the stage that failed.
     """
     text = str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -76,7 +76,8 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
 def cell_budget_reason(error: CellBudgetError, stage: str, document: str) -> Reason:
     """Convert a CellBudgetError to a rejection reason.
 
-    `document` is what exceeds the budget, such as "the message value".
+    `document` is what exceeds the budget, such as "the message value", and `stage` the stage that
+    failed.
     """
     return Reason(stage, "too-many-cells", f"{document} makes {error}")
 

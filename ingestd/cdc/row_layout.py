@@ -44,7 +44,7 @@ class RowLayout:
 
     `kinds` is the row kind of each row, and `changes` the index of its change. `keys` and `values`
     are the positions of the key cells and of the other cells of each row: 0 to n - 1 after the
-    changes (the key of a delete is that of its message), n to 2n - 1 in the before images, or
+    changes (the key of a delete is the key of its message), n to 2n - 1 in the before images, or
     `ABSENT`.
     """
 

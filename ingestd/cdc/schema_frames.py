@@ -45,7 +45,7 @@ class SchemaFrame(NamedTuple):
     type_name: str = ""
 
     def schema_id(self, stage: str) -> SchemaId:
-        """Return the schema id. Raises RecordError if `mark` contains none."""
+        """Return the schema id. Raises RecordError, with this stage, if `mark` contains no id."""
         kind = self.mark[0] if self.mark else None
         if kind == _NUMBER and len(self.mark) in (5, 9):
             return int.from_bytes(self.mark[1:], "big")

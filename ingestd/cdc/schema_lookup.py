@@ -72,9 +72,9 @@ class Framing:
     """How the messages of a source refer to their registered schemas.
 
     `location` is the place of the reference: a prefix of the message, or a header. With "auto",
-    headers take precedence over prefixes.
-    `id_bytes` is 4, or 8 for serializers of Apicurio 2. If `is_apicurio`, the headers are those of
-    Apicurio, and the names of Protobuf messages replace their indexes.
+    headers take precedence over prefixes. `id_bytes` is 4, or 8 for serializers of Apicurio 2. If
+    `is_apicurio`, headers have the names that Apicurio uses, and the names of Protobuf messages
+    replace their indexes.
     """
 
     location: IdLocation = "prefix"

@@ -85,7 +85,10 @@ class SqlDialect(Protocol):
     def name_in_source(
         self, source_table: QualifiedSourceTable, database: str
     ) -> tuple[str, str] | None:
-        """Return the schema and name of a source table, or None if a connection cannot read it."""
+        """Return the schema and name of a source table, or None.
+
+        The result is None if a connection to `database` cannot read the table.
+        """
 
     def identifier(self, name: str) -> str:
         """Quote a name as an identifier."""

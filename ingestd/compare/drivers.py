@@ -165,8 +165,8 @@ def dialect_of(url: str) -> SqlDialect:
 def mysql_parameters(url: str) -> dict[str, Any]:
     """Return the arguments of the driver's `connect` for a URL of MySQL or MariaDB.
 
-    The password is that of the URL, or else the environment variable MYSQL_PWD. Raises ConfigError
-    for an unknown parameter, ValueError for an invalid port.
+    The password is taken from the URL, or else from the environment variable MYSQL_PWD. Raises
+    ConfigError for an unknown parameter, ValueError for an invalid port.
     """
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))

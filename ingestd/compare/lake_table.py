@@ -32,7 +32,8 @@ PagePart = tuple[int, Part]
 class PageIndex:
     """An index that finds the page of a key, or its hash partition if keys have no order.
 
-    The pages are in key order and do not overlap. Hash partitions are those of the whole table.
+    The pages are in key order and do not overlap. Hash partitions are partitions of the whole
+    table, not of a page.
     """
 
     def __init__(self, pairing: Pairing, pages: Sequence[Page]) -> None:

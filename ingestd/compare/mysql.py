@@ -135,6 +135,7 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
     """Return the FROM clause and the canonical texts for a query of row hashes.
 
     The rows are not selected by a derived table, which the server would write to a temporary table.
+    The arguments are those of `SqlDialect.hashed_rows`.
     """
     return HashedRows(f"{table}{where}", texts)
 

@@ -65,9 +65,10 @@ class RecordSearch:
     ) -> NewestRecords:
         """Return the newest record of each key among the records that a table covers.
 
-        Keys without such a record in the searched offsets are left out, and rejected records are
-        not found. Raises SourceError if brokers do not respond, LogChangedError if the records
-        expire meanwhile, and the errors of decoding.
+        `key_columns` are the compared key columns of the table. Keys without such a record in the
+        searched offsets are left out, and rejected records are not found. Raises SourceError if
+        brokers do not respond, LogChangedError if the records expire meanwhile, and the errors of
+        decoding.
         """
         if not keys:
             return NewestRecords({}, 0)

@@ -143,7 +143,7 @@ def literal(text: str) -> str:
 def source_column(
     name: str, type_text: str, category: str, generated: bool, is_collated: bool
 ) -> DatabaseColumn:
-    """Build a column's description from a row of the result of the query `COLUMNS`."""
+    """Build a column's description from the values of a row of the query `COLUMNS`, in order."""
     kind = "enum" if category == "e" else _LENGTHS.sub("", type_text).strip()
     is_number = kind in _INTEGERS | {"date"} or kind in _TIMESTAMPS
     ordered = is_number or kind in _ORDERED or (kind in _COLLATED and is_collated)
@@ -191,7 +191,8 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
     """Return the FROM clause and the canonical texts for a query of row hashes.
 
-    The subquery has OFFSET 0, so that the planner computes each text only once.
+    The subquery has OFFSET 0, so that the planner computes each text only once. The arguments are
+    those of `SqlDialect.hashed_rows`.
     """
     names = [f"c{number}" for number in range(len(texts))]
     selected = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))

@@ -14,8 +14,8 @@ from ingestd.config.document import Path
 class ConfigShape:
     """The keys that a configuration may have at a path.
 
-    `keys` are those of a section, `element` is the shape of the values of a map; neither is set for
-    a single value or a list.
+    `keys` are the keys of a section, `element` is the shape of the values of a map; neither is set
+    for a single value or a list.
     """
 
     keys: Mapping[str, "ConfigShape"] = field(default_factory=dict)

@@ -13,7 +13,7 @@ _ROUTING = RoutingConfig()
 
 
 class MatchSection(Section):
-    """Regular expressions that must match whole names; those not given match any name."""
+    """Regular expressions that must match whole names; a name without a pattern always matches."""
 
     topic: str | None = Field(default=None, description="Pattern of the topic.")
     database: str | None = Field(default=None, description="Pattern of the database.")

@@ -233,7 +233,7 @@ class DefaultsSection(Section):
 class TableSection(DefaultsSection):
     """Settings of one table, which override `defaults`.
 
-    `options` and `computed-columns` are merged with those of `defaults` by name.
+    `options` and `computed-columns` are merged by name with the entries in `defaults`.
     """
 
     schema_: TableSchemaSection = Field(

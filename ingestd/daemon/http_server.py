@@ -317,7 +317,7 @@ class ConnectionLimit:
     """Limits the number of concurrent connections to `most`; thread-safe.
 
     A connection beyond the limit replaces the oldest one of the address with the most connections.
-    So an address with few connections, such as that of a probe, is not affected by others.
+    So an address with few connections, such as a probe's, is not affected by others.
     """
 
     def __init__(self, most: int) -> None:

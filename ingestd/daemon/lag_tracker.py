@@ -91,7 +91,10 @@ def _max_age(lag: int | None, since: Iterable[float | None], now: float) -> floa
 
 
 class LagTracker:
-    """Tracks positions and lag of a pipeline's topic partitions and tables. Not thread-safe."""
+    """Tracks positions and lag of a pipeline's topic partitions and tables. Not thread-safe.
+
+    The times `now` are in seconds since 1970.
+    """
 
     def __init__(self) -> None:
         self._partitions: dict[SourcePartition, _Reading] = {}
@@ -166,7 +169,7 @@ class LagTracker:
     def freshness(self, now: float, silent: Container[str] = ()) -> Mapping[str, float]:
         """Return the lag of each table in seconds, the largest lag of its topic partitions.
 
-        Tables whose lag is unknown are left out, such as those of sources in `silent`.
+        Tables whose lag is unknown are left out, such as tables with a source in `silent`.
         """
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._partitions.items():

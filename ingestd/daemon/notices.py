@@ -80,7 +80,10 @@ def signing_key(secret: str) -> bytes:
 
 
 def signature_headers(key: bytes, event_id: str, seconds: int, body: bytes) -> dict[str, str]:
-    """Return the headers of Standard Webhooks that sign a body sent at `seconds` since 1970."""
+    """Return the headers of Standard Webhooks that sign a body sent at `seconds` since 1970.
+
+    `key` is the signing key, `event_id` the id of the event in `body`.
+    """
     signed = b".".join((event_id.encode(), str(seconds).encode(), body))
     digest = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
     return {

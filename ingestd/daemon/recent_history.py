@@ -61,7 +61,7 @@ class SavedHistory:
 class Recent:
     """Bounded lists of samples, batches, failures and rejected records, oldest first.
 
-    Not thread-safe.
+    The times `now` are in seconds since 1970. Not thread-safe.
     """
 
     samples: Samples = field(default_factory=Samples)

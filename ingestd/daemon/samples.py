@@ -51,7 +51,7 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
 def merged(older: Sample, newer: Sample) -> Sample:
     """Merge two samples: add their records and seconds, and take the larger of the other values.
 
-    The time is that of `newer`.
+    The result has the time of `newer`.
     """
     return Sample(
         newer.at,
@@ -99,7 +99,7 @@ class Samples:
         self.in_full.append(sample)
 
     def restore(self, samples: Sequence[Sample], now: float) -> None:
-        """Add the samples of an earlier process, except those after `now`, from a wrong clock."""
+        """Add the samples of an earlier process; drop samples after `now`, from a wrong clock."""
         for sample in samples:
             if sample.at <= now:
                 self.add(sample)

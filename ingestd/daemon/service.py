@@ -72,7 +72,7 @@ def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
 def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Setting]:
     """Return the configuration in effect after a reload.
 
-    Settings that need a restart are those of `running`, all others those of `reloaded`.
+    Settings that need a restart are taken from `running`, all others from `reloaded`.
     """
     prefixes = [*", ".join(_FIXED.values()).split(", "), *_FIXED_SECTIONS]
     fixed = re.compile(rf"({'|'.join(map(re.escape, prefixes))})(\.|$)")

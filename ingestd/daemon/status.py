@@ -323,7 +323,7 @@ class Status:
 
     @property
     def is_live(self) -> bool:
-        """Whether the loop has reported in time, and no batch or poll exceeds its time limit."""
+        """Whether the supervisor's loop has reported in time, and no batch or poll is overdue."""
         with self._lock:
             now = self._ticks()
             running = self._running

@@ -110,8 +110,8 @@ class Listener:
     """An additional listener of a broker.
 
     `protocol` is a security protocol of Kafka, such as `SASL_SSL`. `advertised` is the HOST:PORT
-    that the broker reports to clients, such as that of a proxy; None is the listener's own address.
-    `settings` are properties of the listener without their prefix.
+    that the broker reports to clients, such as the address of a proxy; None is the listener's own
+    address. `settings` are properties of the listener without their prefix.
     """
 
     protocol: str = "PLAINTEXT"

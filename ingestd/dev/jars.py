@@ -74,8 +74,8 @@ def fetch(
 
     `coordinates` are Maven coordinates `group:artifact:version[:classifier]`. The archives are
     downloaded into `directory` unless all of them are there unchanged; several processes may call
-    this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else by
-    that of its first download. With `transitive`, their dependencies are included, which `pins`
+    this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else by the
+    SHA-256 of its first download. With `transitive`, their dependencies are included, which `pins`
     need not cover. Raises JarError if a download or a verification fails, or ConfigError if there
     is no Java to download with.
     """

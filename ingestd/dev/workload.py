@@ -78,8 +78,8 @@ TABLES = {"customers": CUSTOMERS, "orders": (*ORDERS, COUPON)}
 class Change:
     """A change of a row; `number` counts all changes from 0, `key` is the row's primary key.
 
-    `row` is the row after the change, or None for a delete. `columns` are those of the table at the
-    time of the change.
+    `row` is the row after the change, or None for a delete. `columns` are the columns of the table
+    at the time of the change.
     """
 
     number: int

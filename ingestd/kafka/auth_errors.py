@@ -185,8 +185,8 @@ def _without_values(reason: str) -> str:
 def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
     """Return why the certificate at HOST:PORT fails verification, in OpenSSL's words.
 
-    `properties` are those of the Kafka client. Returns None if the certificate is valid, or if it
-    could not be checked, for example because the broker does not respond within 5 seconds.
+    `properties` are the properties of the Kafka client. Returns None if the certificate is valid,
+    or if it could not be checked, for example because the broker does not respond within 5 seconds.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")

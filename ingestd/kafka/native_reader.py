@@ -57,7 +57,7 @@ class NativeKafka(Protocol):
         properties: Mapping[str, str],
         token: TokenFunction | None,
     ) -> _NativeConsumer:
-        """Create a client; `addresses` are those of the client library's functions, by name.
+        """Create a client; `addresses` has the client library's functions, by name.
 
         Raises ValueError for a missing address or an invalid property.
         """

@@ -16,7 +16,7 @@ _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42
 
 
 def parse_offsets(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
-    """Parse offsets by topic and partition; `topics` are those that the source lists.
+    """Parse offsets by topic and partition; `topics` are the topics that the source lists.
 
     Raises ConfigError for an invalid or empty text, for a topic partition that occurs twice, and
     for Flink's form unless the source lists a single topic.

@@ -173,18 +173,18 @@ class KafkaSource:
 
 
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of a consumer: those of the user, and those that ingestd requires.
+    """Return the properties of a consumer: the user's, and properties that ingestd requires.
 
-    Raises ConfigError if `check_properties` rejects those of the user.
+    Raises ConfigError if `check_properties` rejects the user's properties.
     """
     _refuse_properties(source)
     return {**_TUNED, "group.id": source.group, **_client_properties(source), **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of an admin client: those of the user, except those of consumers only.
+    """Return the properties of an admin client: the user's, except properties only for consumers.
 
-    Raises ConfigError if `check_properties` rejects those of the user.
+    Raises ConfigError if `check_properties` rejects the user's properties.
     """
     _refuse_properties(source)
     user_properties = {

@@ -35,7 +35,7 @@ def former_names(record: AvroNode) -> Names:
 
 
 def record_comments(record: AvroNode) -> Comments:
-    """Return the `doc` of a record as the comment of a table, and those of its fields.
+    """Return the `doc` of a record and of its fields, as comments of a table and its columns.
 
     Where `doc` is missing, the `connect.doc` of the type, which Connect's converter writes, is
     used.

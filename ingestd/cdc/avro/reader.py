@@ -63,8 +63,8 @@ class AvroReader:
         """Read fields of messages into arrays, one array for each of `wanted` (None: all fields).
 
         `record` is the writer schema; `skip` bytes precede each encoded record. A message must
-        match the whole schema, whatever is requested. Raises ConfigError if the messages are too
-        large to be read together.
+        match the whole schema, regardless of the requested fields. Raises ConfigError if the
+        messages are too large to be read together.
         """
         if wanted is None:
             wanted = dict.fromkeys(record.names)
@@ -180,7 +180,10 @@ def _read_in_python(
 
 
 def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
-    """Return the rejection reason of each message in the mask `bad`, by index."""
+    """Return the rejection reason of each message in the mask `bad`, by index.
+
+    `stage` is the stage that failed, as in `Reason`.
+    """
     document = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{document} does not match its Avro schema")
     reasons = dict.fromkeys(np.flatnonzero(fields.bad).tolist(), broken)

@@ -22,7 +22,7 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """A cache of parsed schemas by schema frame, including those that are invalid."""
+    """A cache of parsed schemas by schema frame, including invalid schemas."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -33,7 +33,7 @@ class AvroWriters:
         """Return the parsed schema to which a frame refers.
 
         Raises RecordError if the schema does not exist or cannot be used, and the errors of
-        `SchemaLookup`.
+        `SchemaLookup`. `stage` is the stage in the reasons of errors.
         """
         schema = self._nodes.get(frame.mark)
         if schema is None:
@@ -72,7 +72,7 @@ def registered_schema(
     """Return the registered schema to which a frame refers.
 
     Raises RecordError if the schema does not exist or is of another kind, and the errors of
-    `SchemaLookup`.
+    `SchemaLookup`. `stage` is the stage in the reasons of errors.
     """
     schema_id = frame.schema_id(stage)
     registered = schemas.find(schema_id)

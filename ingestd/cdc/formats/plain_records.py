@@ -51,7 +51,8 @@ class FieldReader(Protocol):
     ) -> Fields:
         """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        Raises RecordError if the schema cannot be used, and the errors of `SchemaLookup`.
+        Raises RecordError if the schema cannot be used, and the errors of `SchemaLookup`. `stage`
+        is the stage in the reasons of errors.
         """
         ...
 

@@ -45,8 +45,8 @@ FLAG_SPEC: Spec = ("choice", (b"false", NULL))
 class RowSpecs:
     """The native plan nodes that match rows and keys of one table.
 
-    `row` is the node of after images that may be null, and `whole` the node of those that must not
-    be null. `old` is the node of before images. `key` is None if the table has no key.
+    `row` is the node of after images that may be null, and `whole` the node of after images that
+    must not be null. `old` is the node of before images. `key` is None if the table has no key.
     """
 
     row: Spec
@@ -127,7 +127,7 @@ def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
 
 
 def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
-    """Return the 64-bit integers (n,) at a path in the messages, and a mask of those not null.
+    """Return the 64-bit integers (n,) at a path in the messages, and a mask of the values not null.
 
     `path` is None for a field that no message has; its numbers are all null.
     """
@@ -336,8 +336,8 @@ def _of_rows(
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
     """Return a function that reads the row kinds of messages from the words at a path.
 
-    `kinds` are the row kinds of the words, preceded by that of an absent field. The function raises
-    IrregularError if the kind of a message is `NO_KIND`.
+    `kinds` are the row kinds of the words, preceded by the row kind of an absent field. The
+    function raises IrregularError if the kind of a message is `NO_KIND`.
     """
     by_code = np.array(kinds, np.int8)
 

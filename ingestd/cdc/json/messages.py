@@ -42,8 +42,8 @@ envelopes after a schema change.
 class Envelope:
     """An envelope: all bytes before and after the payload, and the columns in its schema.
 
-    `columns` is None if there is no schema, or if it does not describe rows. `comments` are those
-    of the table and its columns.
+    `columns` is None if there is no schema, or if it does not describe rows. `comments` are the
+    comments of the table and its columns in the schema.
     """
 
     prefix: bytes

@@ -118,7 +118,7 @@ class _Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
-    """Images of one kind at the same path in all messages; `there` marks those that exist."""
+    """Images of one kind at the same path in all messages; `there` marks the existing images."""
 
     columns: Columns
     path: Path

@@ -158,6 +158,8 @@ class Dialect(Protocol):
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
         """Return the content of a message, or None for a control message without DDL events.
 
+        `value` and `key` are the value and the key of a record of `topic`.
+
         Raises RecordError if the message is invalid.
         """
         ...

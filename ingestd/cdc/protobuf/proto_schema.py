@@ -63,7 +63,7 @@ class ProtoTypes:
     """Types by full name: the fields of messages, and the names of enum values by number.
 
     `tops` are the top-level messages of the main file in order, and `nested` the messages that are
-    declared in each message. `comments` are those of messages.
+    declared in each message. `comments` are the comments of messages.
     """
 
     messages: dict[str, list[ProtoField]] = field(default_factory=dict)

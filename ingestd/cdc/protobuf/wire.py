@@ -106,8 +106,8 @@ class MessageReader:
         """Return the values of a message by field name.
 
         An absent field is None or the default of its type; an absent list or map is empty. The
-        message starts at the offset `at` of `data`. Its cell budget is that of a message of `size`
-        bytes (None: the size of `data`). Raises WireError if the message is invalid, and
+        message starts at the offset `at` of `data`. Its cell budget is the budget of a message of
+        `size` bytes (None: the size of `data`). Raises WireError if the message is invalid, and
         CellBudgetError if it exceeds its budget.
         """
         budget = CellBudget(len(data) if size is None else size)

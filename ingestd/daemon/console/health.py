@@ -32,7 +32,7 @@ class Condition:
 
 
 def conditions(status: Document) -> list[Condition]:
-    """Return the conditions that an operator should know, those of level BAD first.
+    """Return the conditions that an operator should know, with level BAD first.
 
     If there are none, the only condition states what the pipeline does.
     """

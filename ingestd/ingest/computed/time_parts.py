@@ -114,8 +114,8 @@ def check_pattern(pattern: str) -> None:
 def format_times(points: Values, pattern: str) -> Values:
     """Format timestamps by a Java pattern, such as `yyyy-MM-dd HH:mm:ss.SSS`.
 
-    Timestamps that have the same text, such as those of the same day for a pattern without a time,
-    are formatted once. Raises ConfigError if the pattern is not supported.
+    Timestamps that have the same text, such as timestamps of the same day for a pattern without a
+    time, are formatted once. Raises ConfigError if the pattern is not supported.
     """
     seconds = _grain(pattern)
     if seconds is None:

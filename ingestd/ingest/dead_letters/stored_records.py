@@ -25,8 +25,8 @@ def without_stored(
 ) -> list[DeadLetter]:
     """Return the dead letters of one topic partition that the dead-letter table does not contain.
 
-    It can contain those of records before the offset `stored_until`. Raises FormatError if the
-    table is damaged.
+    It can contain dead letters of records before the offset `stored_until`. Raises FormatError if
+    the table is damaged.
     """
     old = [one.rejected for one in dead_letters if one.rejected.offset < stored_until]
     stored = _stored(table, source, old) if old else frozenset()

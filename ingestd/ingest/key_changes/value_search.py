@@ -67,10 +67,10 @@ class RowHistory:
 class ValueOrigins:
     """The origins of the values of a column, for n rows; each array (n,) has indices of rows.
 
-    A value has at most one origin, and the other arrays have `_ABSENT` for it. An index in `rows`
-    is that of the row that has the value; in `table_keys`, that of a row whose key had the value in
-    the table at the beginning of the history; in `unpaired`, that of an insert whose delete is not
-    in the history, so that the value cannot be traced further.
+    A value has at most one origin, and the other arrays have `_ABSENT` for it. `rows` has the index
+    of the row that has the value; `table_keys`, the index of a row whose key had the value in the
+    table at the beginning of the history; `unpaired`, the index of an insert whose delete is not in
+    the history, so that the value cannot be traced further.
     """
 
     rows: Indices

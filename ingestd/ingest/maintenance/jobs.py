@@ -52,10 +52,10 @@ class CompactionDone:
 class Expired:
     """The result of an expiry job.
 
-    `snapshots`, `changelogs`, `partitions` and `tags` are the numbers of those that were deleted,
-    and `files` is the number of files deleted with snapshots and changelogs. `tags_created` is the
-    number of new tags, and `partitions_done` that of partitions that were marked as done.
-    `iceberg_failed` is as in `CompactionDone`.
+    `snapshots`, `changelogs`, `partitions` and `tags` count what was deleted, and `files` is the
+    number of files deleted with snapshots and changelogs. `tags_created` is the number of new tags,
+    and `partitions_done` the number of partitions that were marked as done. `iceberg_failed` is as
+    in `CompactionDone`.
     """
 
     job: Job

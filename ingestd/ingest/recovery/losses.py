@@ -74,9 +74,9 @@ _WHAT: Mapping[str, str] = {
 class Coverage:
     """The offsets that each table covers in each log.
 
-    `tables` has the covered offsets of each table; `finished` are those of tables that are not
-    created yet. `origin` has the first offset that the pipeline reads in each log, unless this is
-    0.
+    `tables` has the covered offsets of each table; `finished` has the covered offsets of tables
+    that are not created yet. `origin` has the first offset that the pipeline reads in each log,
+    unless this is 0.
     """
 
     tables: Mapping[str, Vector]
@@ -84,7 +84,7 @@ class Coverage:
     origin: LogOffsets
 
     def holders(self, log: LogPartition) -> dict[str, Position]:
-        """Return the position of each table in a log; TO_BE is that of tables not created yet.
+        """Return the position of each table in a log; TO_BE stands for tables not created yet.
 
         A table without a position gets the origin of the log. The result is empty if no table has a
         position.

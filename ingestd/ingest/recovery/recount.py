@@ -227,7 +227,7 @@ def recount(
 ) -> Recount:
     """Replay the span of a table, and compare the resulting rows with the rows of the table.
 
-    Raises the errors of `Replay.run`, and those of reading the table.
+    Raises the errors of `Replay.run` and of reading the table.
     """
     replay.run(span, keys)
     snapshot = managed.state.snapshot

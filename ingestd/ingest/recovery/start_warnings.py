@@ -53,7 +53,7 @@ class DeclaredDifference:
 def declared_differences(
     schema: TableSchema, settings: TableSettings
 ) -> tuple[DeclaredDifference, ...]:
-    """Return the keys and options whose declared value differs from that of the table.
+    """Return the keys and options whose declared value differs from the value in the table.
 
     `settings` include the defaults. Options are compared by their parsed values: `64mb` and
     `64 mb`, or a default and a missing option, do not differ. Options that ingestd ignores in every

@@ -40,7 +40,7 @@ _ABORT_MARKER = b"ingestd-abort\0"
 
 @dataclass(frozen=True, slots=True)
 class BlobOrigin:
-    """The target table and the origin of the rows in a blob; `offset` is that of the first row."""
+    """The target table and the origin of the rows in a blob; `offset` is the first row's offset."""
 
     table: str
     source: str

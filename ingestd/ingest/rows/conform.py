@@ -238,9 +238,9 @@ def without_invalid(
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 
-    If such a column is part of the message key, or no other column remains, the batch is unchanged
-    and all its rows fail. Otherwise no row fails if the policy ignores columns that are not
-    allowed.
+    `case_sensitive` is whether the catalog accepts new columns with capital letters. If such a
+    column is part of the message key, or no other column remains, the batch is unchanged and all
+    its rows fail. Otherwise no row fails if the policy ignores columns that are not allowed.
     """
     options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)

@@ -29,8 +29,8 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
     """Return the time of each retraction, and NULL for other rows; shape (rows,).
 
     Retractions are deletes and before images of updates, which can become deletes of an old key.
-    The time is that of the change in its database if the message contains it, otherwise the
-    timestamp of the record, and NULL if the record has none.
+    The time is when the change was made in its database, if the message contains this, otherwise
+    the timestamp of the record, and NULL if the record has no timestamp.
     """
     deletes = retractions(batch.row_kind)
     arrow_type: Values = to_arrow_type(DELETED_AT_TYPE)
@@ -68,7 +68,7 @@ def keep_deletes(
     """Convert the deletes that have a time to updates; return the columns that change.
 
     `columns` are rows for a table with this schema, as in `Conformed`. Deletes without a time, such
-    as those of a row filter, remain deletes.
+    as deletes by a row filter, remain deletes.
     """
     kinds = columns[KIND].to_numpy()
     if soft.column not in columns:

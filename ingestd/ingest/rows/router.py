@@ -26,8 +26,8 @@ class Route:
     """The target table of a source table, and the columns that routing adds to its rows.
 
     `table` is the identifier "database.table" of the target. `columns` maps the STRING columns that
-    the route adds to their constant values; `key_columns` are those that precede the columns of the
-    message key in the primary key.
+    the route adds to their constant values; `key_columns` are the added columns that precede the
+    columns of the message key in the primary key.
     """
 
     table: str
@@ -185,7 +185,7 @@ def admitted_source_tables(
     known: frozenset[QualifiedSourceTable],
     row_counts: Mapping[QualifiedSourceTable, int],
 ) -> frozenset[QualifiedSourceTable]:
-    """Return the source tables that a target accepts, of those that have rows for it in a batch.
+    """Return which of the source tables with rows for a target in a batch the target accepts.
 
     `row_counts` maps these to the numbers of their rows, and `known` are the source tables of the
     rows in the target. All are accepted if they may share the target. Otherwise a target with rows

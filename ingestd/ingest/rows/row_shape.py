@@ -383,7 +383,7 @@ def writes_before_images(table: FileStoreTable) -> bool:
 def without_before_images(
     shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str], changes: ChangeBatch
 ) -> ShapedBatch:
-    """Remove before images, except those of updates that changed one of the columns `key`.
+    """Remove before images, except of updates that changed one of the columns `key`.
 
     `key` are the primary key columns that the message key lacks. The kept before images become
     DELETE rows, which remove the row of the old key. Unless `key` is empty, before images that no

@@ -33,10 +33,10 @@ def assign_slots(
     """Assign each row to a slot (0 to slots - 1), the write task that gets it.
 
     Returns the rows and the slots (n,). The rows of a table with fixed buckets get a column with
-    their bucket, those of a table with dynamic buckets a column with their key hash, unless keys
-    can move between partitions. Rows of an append table without buckets are assigned to the slot of
-    the task that decoded them, `task_index`. All rows of a key in a partition get the same slot. If
-    keys can move between partitions, all rows of a key get the same slot.
+    their bucket. The rows of a table with dynamic buckets get a column with their key hash, unless
+    keys can move between partitions. Rows of an append table without buckets are assigned to the
+    slot of the task that decoded them, `task_index`. All rows of a key in a partition get the same
+    slot. If keys can move between partitions, all rows of a key get the same slot.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:

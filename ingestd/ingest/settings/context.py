@@ -232,11 +232,14 @@ class TableContext:
         return TableContext, tuple(getattr(self, name) for name in TableContext.__slots__)
 
     def covered_until(self, source: str, topic: str, partition: int) -> int:
-        """Return the first offset that the table does not cover, or 0 for a new topic partition."""
+        """Return the first offset of a topic partition that is not covered; 0 if it is new."""
         return self.covered.get(source, {}).get(topic, {}).get(partition, 0)
 
     def truncated_until(self, source: str, topic: str, partition: int) -> int:
-        """Return the first offset after the truncates of this batch, 0 without truncates."""
+        """Return the first offset of a topic partition after the truncates of this batch, or 0.
+
+        The result is 0 if the batch has no truncate in this topic partition.
+        """
         return self.truncates.get(source, {}).get(topic, {}).get(partition, 0)
 
 

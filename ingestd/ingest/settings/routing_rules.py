@@ -143,7 +143,7 @@ class CompiledRule:
         return self._rule.merge_shards
 
     def may_match(self, source_table: SourceTable) -> bool:
-        """Return whether the rule can match the source table, whatever its topic."""
+        """Return whether the rule matches the source table in any topic."""
         names = dict(zip(PARTS[1:], (part or "" for part in source_table), strict=True))
         return all(
             pattern.fullmatch(names[part]) is not None

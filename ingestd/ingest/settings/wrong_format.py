@@ -96,7 +96,7 @@ class WrongFormatDetector:
 
 
 def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
-    """Return the offsets without those of `topics`."""
+    """Return the offsets of all topics except `topics`."""
     return {
         source: {
             topic: partitions

@@ -87,7 +87,7 @@ def shape_again(
 ) -> Iterator[ShapedRows]:
     """Decode chunks of a source again, and yield the rows of their targets without sending them.
 
-    Raises the errors of `decode_ranges`, except those of fetching.
+    Raises the errors of `decode_ranges`, except errors of fetching.
     """
     task = _DecodeTask(context, 0)
     for chunk in chunks:
@@ -367,7 +367,7 @@ class _DecodeTask:
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
     """Return the chunk without records larger than `max_bytes`, and these as rejected records.
 
-    The size of a record is that of its key and value together.
+    The size of a record is the size of its key and value together.
     """
     sizes = chunk.record_sizes()
     if int(sizes.max(initial=0)) <= max_bytes:

@@ -70,7 +70,7 @@ class DiscoveryLog:
 def merge_columns(
     known: Mapping[str, DataType], added: Mapping[str, DataType], *, fresh: bool
 ) -> dict[str, DataType] | None:
-    """Return all columns with merged types, those of `known` first; None if types cannot be merged.
+    """Return all columns with merged types, `known` columns first; None if types cannot be merged.
 
     `fresh` has the same meaning as in `merge_types`.
     """

@@ -70,7 +70,7 @@ class _Held:
 
 @dataclass(slots=True)
 class MapSideDedup:
-    """Buffers the rows of one decode task, and drops those that a later row of their key replaces.
+    """Buffers the rows of one decode task, and drops rows that a later row of their key replaces.
 
     Dropped rows are counted as written rows.
     """

@@ -34,9 +34,9 @@ class TableStep:
     """What a batch changes in the progress record and the watermark of one table.
 
     `topic_keys` are the keys of the topics from which the batch has rows for the table. `dropped`
-    are names of carried snapshot properties that are removed. `watermark` is that of the new
-    snapshot, in milliseconds since the epoch; None keeps that of the newest snapshot. The other
-    fields are as in `TableProgress`.
+    are names of carried snapshot properties that are removed. `watermark` is the watermark of the
+    new snapshot, in milliseconds since the epoch; None keeps the watermark of the newest snapshot.
+    The other fields are as in `TableProgress`.
     """
 
     topic_keys: frozenset[str] = frozenset()
@@ -153,7 +153,7 @@ def next_record(
 
 
 def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets in `start` that are smaller than those of the same log in `end`."""
+    """Return the offsets in `start` that are less than the offset of the same log in `end`."""
     smaller = {
         key: {p: o for p, o in offsets.items() if o < offset_in(end, key, p)}
         for key, offsets in start.items()

@@ -41,11 +41,12 @@ class EarlierState:
 def state_before(
     table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, point: SourcePoint
 ) -> EarlierState | None:
-    """Return the newest state, up to `snapshot`, without rows from after the point.
+    """Return the newest state of a table that has no rows from after a point.
 
-    The state is that of the empty table if no snapshot qualifies, and None if the required
-    snapshots have expired. Raises FormatError if a progress record is damaged, and UnsupportedError
-    if another version of ingestd wrote it.
+    Searches back from `snapshot` for a snapshot with the progress of `pipeline`. If no snapshot
+    qualifies, the result is the state of the empty table, and if the required snapshots have
+    expired, None. Raises FormatError if a progress record is damaged, and UnsupportedError if
+    another version of ingestd wrote it.
     """
     shared = property_names(pipeline)[0]
     snapshot = newest_record(table, snapshot, shared)
@@ -168,9 +169,9 @@ def table_context(
 def covered_before(managed: ManagedTable, pipeline: str, point: SourcePoint) -> Vector | None:
     """Return the offsets covered by the newest snapshot without rows from after a point.
 
-    Records from the returned offsets on may be newer. Returns an empty vector if every snapshot has
-    newer rows, and None if the required snapshots have expired. Raises the errors of
-    `state_before`.
+    `pipeline` is the name of the pipeline. Records from the returned offsets on may be newer.
+    Returns an empty vector if every snapshot has newer rows, and None if the required snapshots
+    have expired. Raises the errors of `state_before`.
     """
     state = state_before(managed.table, managed.state.snapshot, pipeline, point)
     return None if state is None else state.progress.end

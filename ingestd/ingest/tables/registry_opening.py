@@ -137,9 +137,9 @@ class RegistryOpening:
     def judged(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> ManagedTable:
         """Determine the covered offsets of an opened table, and return the table with them.
 
-        They are those of its record, or those of the claims file if this has a valid claim. A new
-        table, which has no record, covers the progress of the pipeline. Raises ProgressLostError if
-        the table is marked for this pipeline and has snapshots, but no record.
+        They are the offsets in its record, or larger offsets in the claims file if this has a valid
+        claim. A new table, which has no record, covers the progress of the pipeline. Raises
+        ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.
         """
         if managed.progress is not None:
             covered = managed.covered

@@ -141,7 +141,7 @@ class TableRegistry:
         """Open tables concurrently, and create tables that do not exist; `schemas` are by name.
 
         Tables that are open already are skipped. Raises CommitConflictError if another pipeline has
-        started to write one of the tables, the errors of the catalog, and those of `open`.
+        started to write one of the tables, and the errors of the catalog and of `open`.
         """
         missing = [(name, schema) for name, schema in schemas.items() if name not in self.tables]
         with ThreadPoolExecutor(_THREADS, "create") as pool:

@@ -168,8 +168,8 @@ def load_catalog(
 ) -> Catalog:
     """Return the catalog of a warehouse.
 
-    `metastore` is a name in `METASTORES`; `options` are those of the metastore and of the store.
-    Raises ConfigError for an unknown metastore or option, and the errors of the metastore's
+    `metastore` is a name in `METASTORES`; `options` are the options of the metastore and of the
+    store. Raises ConfigError for an unknown metastore or option, and the errors of the metastore's
     `open_catalog`.
     """
     module = METASTORES.get(metastore)

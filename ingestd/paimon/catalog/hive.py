@@ -93,8 +93,8 @@ class HiveCatalog:
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a database if it does not exist; an existing database keeps its properties.
 
-        The properties `comment`, `owner` and `location` are those of Hive. Raises ConfigError for a
-        name that Hive does not allow.
+        The properties `comment`, `owner` and `location` have the same meaning as in Hive. Raises
+        ConfigError for a name that Hive does not allow.
         """
         check_name("database", name)
         check_case([name], case_sensitive=False)

@@ -64,7 +64,7 @@ class HiveOptions:
 
 
 def is_hive_option(name: str) -> bool:
-    """Return whether Hive catalogs have an option of this name, apart from those of the store."""
+    """Return whether Hive catalogs have an option of this name, apart from options of the store."""
     return name in _OPTIONS or name in _REFUSED or name in _URIS
 
 

@@ -104,7 +104,7 @@ class HiveTable:
 
     @property
     def name(self) -> str:
-        """The name of the table, without that of its database."""
+        """The name of the table, without the name of its database."""
         return _text(self.fields, _Table.NAME)
 
     @property

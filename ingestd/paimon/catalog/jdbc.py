@@ -65,7 +65,7 @@ _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 
 
 def is_jdbc_option(name: str) -> bool:
-    """Return whether JDBC catalogs have an option of this name, apart from those of the store."""
+    """Return whether JDBC catalogs have an option of this name, apart from options of the store."""
     return name in _OPTIONS or name.startswith(_PROPERTY)
 
 

@@ -114,7 +114,7 @@ class Database(Protocol):
 def database_of(url: str, properties: Mapping[str, str]) -> Database:
     """Return the database of a JDBC URL, without connecting.
 
-    `properties` are those of the driver; they are overridden by those in the URL. Raises
+    `properties` are properties of the driver; properties in the URL override them. Raises
     UnsupportedError for another kind of database, ConfigError for an invalid URL or property.
     """
     base, _, query = url.partition("?")

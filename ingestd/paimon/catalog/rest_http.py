@@ -72,7 +72,7 @@ class RestResponse:
 
 @dataclass(frozen=True, slots=True)
 class RestClient:
-    """Client of one server of a REST catalog.
+    """Client of one server of a REST catalog; paths of requests are relative to `uri`.
 
     Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
     401, 403) and a redirect (3xx), UnsupportedError for a missing function (405, 406, 501),

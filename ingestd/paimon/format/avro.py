@@ -303,7 +303,7 @@ class _Sink:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
+    """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
     TINYINT and SMALLINT are returned as int32. Raises the errors of `FileFormat.read_file`.
     """

@@ -258,8 +258,8 @@ def decoding(
 ) -> Iterator[None]:
     """Convert errors of the block to FormatError or StorageError; close `source` at its end.
 
-    Errors of Arrow, and those of the types `broken`, mean that the file is damaged; an OSError with
-    an error number means that it cannot be read.
+    Errors of Arrow, and errors of the types `broken`, mean that the file is damaged; an OSError
+    with an error number means that it cannot be read.
     """
     try:
         yield

@@ -149,11 +149,11 @@ class _Sink:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
+    """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
     Timestamps are in nanoseconds, TIME is an int. Raises the errors of `FileFormat.read_file`:
     UnsupportedError for a compression that the library lacks, for timestamps outside the range of
-    nanoseconds (1677 to 2262), and for those that `refuse_doubtful` refuses.
+    nanoseconds (1677 to 2262), and for timestamps that `refuse_doubtful` refuses.
     """
     source = io.open_input(path)
     with _decoding(source, path):

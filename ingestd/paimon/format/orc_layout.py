@@ -45,7 +45,7 @@ _LARGE_STREAM = 1 << 30
 class ScaleStream:
     """The encoded scales of one column in one stripe.
 
-    `encoding` is 0 for run-length encoding of version 1, and 2 for that of version 2.
+    `encoding` is 0 for version 1 of run-length encoding, and 2 for version 2.
     """
 
     encoding: int

@@ -241,7 +241,7 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
+    """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
     INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column is
     outside the range of nanoseconds. Raises the errors of `FileFormat.read_file`: UnsupportedError

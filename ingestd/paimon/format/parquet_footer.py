@@ -78,7 +78,10 @@ class ThriftReader:
         self._at = 0
 
     def struct(self, depth: int = 0) -> Struct:
-        """Decode the structure at the current position into lists [field number, type, value]."""
+        """Decode the structure at the current position into lists [field number, type, value].
+
+        `depth` is the number of structures around it.
+        """
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         fields: Struct = []

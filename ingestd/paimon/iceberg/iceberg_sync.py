@@ -165,9 +165,9 @@ def _latest(table: FileStoreTable, committed: CommitResult | None) -> Snapshot |
 def repair_iceberg(table: FileStoreTable) -> SyncResult:
     """Write the Iceberg metadata that is missing, or all of it again if files are lost or wrong.
 
-    All manifests are read, and those of the newest snapshot are compared with its live files. If a
-    newer snapshot is published meanwhile, this is repeated, at most three times. Raises the errors
-    of `sync_iceberg`.
+    All manifests are read, and the manifests of the newest snapshot are compared with its live
+    files. If a newer snapshot is published meanwhile, this is repeated, at most three times. Raises
+    the errors of `sync_iceberg`.
     """
     result = sync_iceberg(table, tags=True)
     sync, before = _open_sync(table), result.before

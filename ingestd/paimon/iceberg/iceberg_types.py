@@ -41,7 +41,7 @@ _MILLI_PRECISION = 3
 
 
 def schema_document(schema: TableSchema) -> Json:
-    """Return a schema in Iceberg's JSON form; its field ids are those in the data files.
+    """Return a schema in Iceberg's JSON form, with the field ids of the data files.
 
     Raises UnsupportedError for a type that Iceberg does not have.
     """

@@ -209,7 +209,7 @@ def _files(manifest: IcebergManifest) -> int:
 def with_row_ids(
     manifests: Sequence[IcebergManifest], first: int
 ) -> tuple[list[IcebergManifest], int]:
-    """Give row ids, from `first` on, to the data manifests that have none.
+    """Assign row ids, from `first` on, to the data manifests without row ids.
 
     Returns the manifests, and the next free row id. In such a manifest, ids are reserved for all
     live rows, even if some have ids of their own, as Iceberg does.

@@ -235,8 +235,8 @@ def encode_list(
 ) -> bytes:
     """Return the bytes of a manifest list.
 
-    `legacy` selects the field names of Iceberg 1.4; `header` has additional entries of the Avro
-    header, among them the version of the format if it is not 2.
+    `codec` is the Avro codec. `legacy` selects the field names of Iceberg 1.4; `header` has
+    additional entries of the Avro header, among them the version of the format if it is not 2.
     """
     row_ids = _has_row_ids(header)
     schema = _list_schema(legacy=legacy, row_ids=row_ids)

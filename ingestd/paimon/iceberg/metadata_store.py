@@ -53,7 +53,8 @@ class _Memory:
 class MetadataStore:
     """The directory of a table's Iceberg metadata.
 
-    Files are found by their name in the directory `folder`, whatever directory a stored path has.
+    Files are found by their name in the directory `folder`; the directory in a stored path is
+    ignored.
     """
 
     io: FileIO
@@ -246,7 +247,7 @@ class MetadataStore:
             self.io.delete_quietly(self.document_path(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
-        """Delete manifest lists, and those of their files that are not in the list `kept`.
+        """Delete manifest lists, and their files that are not in the list `kept`.
 
         Their files are manifests, and those with deletion vectors. `paths` and `kept` are paths of
         manifest lists. The files of a damaged or missing list are unknown, so they stay. Raises the

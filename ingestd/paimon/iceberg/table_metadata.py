@@ -133,9 +133,9 @@ def next_document(
 ) -> Json:
     """Return the document `base` with one more snapshot, without expired snapshots and their tags.
 
-    `schemas` are the schemas from the newest schema of `base` to that of the snapshot; `earliest`
-    is the id of the oldest snapshot of the table, and `now_ms` the time in milliseconds of the
-    epoch.
+    `schemas` are the schemas from the newest schema of `base` to the schema of the snapshot;
+    `earliest` is the id of the oldest snapshot of the table, and `now_ms` the time in milliseconds
+    of the epoch.
     """
     schema = schemas[-1]
     added = [schema_document(new_schema) for new_schema in schemas[1:]]
@@ -171,8 +171,8 @@ def first_document(
 ) -> Json:
     """Return a new document with only one snapshot.
 
-    `location` is the table directory, `schemas` are the schemas of the table up to that of the
-    snapshot, and `tags` are snapshot ids by name. Without `table_uuid`, the document has a new
+    `location` is the table directory, `schemas` are the schemas of the table up to the schema of
+    the snapshot, and `tags` are snapshot ids by name. Without `table_uuid`, the document has a new
     UUID. `now_ms` is the time in milliseconds of the epoch.
     """
     schema, partitions = schemas[-1], partition_fields(schemas[-1])
@@ -208,7 +208,7 @@ def partition_fields(schema: TableSchema) -> list[Json]:
 
 
 def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
-    """Return a document with new tags, those of `tags` whose snapshots the document has.
+    """Replace the tags of a document by the `tags` whose snapshots it has; return the document.
 
     `tags` are snapshot ids by name.
     """

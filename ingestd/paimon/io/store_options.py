@@ -129,7 +129,7 @@ def is_storage_option(name: str) -> bool:
 
 
 def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Return those options of a catalog that configure the store of its files."""
+    """Return the options of a catalog that configure the store of its files."""
     return {name: value for name, value in options.items() if is_storage_option(name)}
 
 

@@ -117,8 +117,8 @@ def create_table(
     """Create the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
     The warehouse is a directory, in a file system or an object store, without another metastore.
-    `options` are those of the table. Raises ArgumentError if the path does not name a table, and
-    the errors of `Warehouse.create`.
+    `options` are the options of the table. Raises ArgumentError if the path does not name a table,
+    and the errors of `Warehouse.create`.
     """
     root, name = split_path(path)
     return open_warehouse(root).create(

@@ -20,8 +20,8 @@ _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 def loss_of(kind: pa.DataType) -> FindLoss | None:
     """Return a function that describes what a Python value loses in the Arrow type `kind`.
 
-    Returns None if no value can lose anything. The time of a value given for a date is not regarded
-    as lost.
+    Returns None for a type in which no value loses a part. The time of a value given for a date is
+    not regarded as lost.
     """
     nested: Any = kind
     if pa.types.is_struct(kind):

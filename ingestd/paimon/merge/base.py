@@ -49,9 +49,9 @@ def merge_rows(
     """Return one row per key, ordered by key.
 
     For a key whose rows are all ignored, engines that pick rows return no row, others a deletion.
-    `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
-    columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
-    numbers, which are then not read. Raises the errors of `merge_sorted`.
+    `rows` has the system columns, the key columns, the columns of `rules.columns_beside`, and any
+    other columns of the table. With `oldest_first`, the rows of a key are in the order of their
+    sequence numbers, which are then not read. Raises the errors of `merge_sorted`.
     """
     if not rows.num_rows:
         return rows

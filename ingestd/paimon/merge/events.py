@@ -108,7 +108,7 @@ class MergeEvents:
         return counts
 
     def pick(self, column: Column, at: Indices) -> Column:
-        """Return one cell of a column per key: that of the event whose number is in `at` (keys,).
+        """Return one cell of a column per key, from the event whose number is in `at` (keys,).
 
         The cell is null where the number is -1.
         """

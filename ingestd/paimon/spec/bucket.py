@@ -27,7 +27,7 @@ _MASK = 0xFFFFFFFF
 
 
 def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """Return the hash of each row of key columns, equal to that of Java's BinaryRow; shape (rows,).
+    """Return the hash of each row of key columns, as Java computes it; shape (rows,).
 
     Raises ValueError without columns: the hash of an empty row is `hash_row((), ())`.
     """

@@ -67,9 +67,10 @@ class RowKind(IntEnum):
 class DataType:
     """A data type: `root` is its name in Paimon, the other fields are its parameters.
 
-    `element` is the type of the elements of an ARRAY, MULTISET or VECTOR, `key` and `value` are
-    those of a MAP, `fields` the fields of a ROW. A missing precision, scale or length is set to the
-    default of the specification. Raises ValueError for an unknown root or invalid parameters.
+    `element` is the type of the elements of an ARRAY, MULTISET or VECTOR, `key` and `value` are the
+    types of the keys and values of a MAP, `fields` the fields of a ROW. A missing precision, scale
+    or length is set to the default of the specification. Raises ValueError for an unknown root or
+    invalid parameters.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """

@@ -27,9 +27,10 @@ _MAX_FUNCTIONS = 1024
 
 
 def encode_bloom_index(column: Column, t: DataType, items: int | None, fpp: float) -> bytes:
-    """Return the Bloom filter of a column, sized for `items` values (None: those of the column).
+    """Return the Bloom filter of a column, sized for `items` values (None: its own values).
 
-    Raises ValueError for a type whose values cannot be hashed (see `is_hashable`).
+    `fpp` is the false-positive rate, between 0 and 1. Raises ValueError for a type whose values
+    cannot be hashed (see `is_hashable`).
     """
     hashes = np.unique(hash_values(column, t))
     return encode_bloom_filter(hashes, items or max(len(hashes), 1), fpp)
@@ -91,7 +92,10 @@ class BloomFilterIndex:
 
 
 def decode_bloom_index(data: bytes, t: DataType, source: str) -> BloomFilterIndex | None:
-    """Return the Bloom filter of a column; None for a type whose values cannot be hashed."""
+    """Return the Bloom filter of a column; None for a type whose values cannot be hashed.
+
+    `source` names the filter in errors.
+    """
     return BloomFilterIndex(data, t, source) if is_hashable(t) else None
 
 

@@ -38,10 +38,10 @@ from ingestd.paimon.spec.option_types import Options, TableOption
 class ColumnIndex:
     """An index of a column that the table options request; `kind` is the index type.
 
-    With `key`, the values are those of a key of a MAP column. `items` is the number of values that
-    a bloom filter is sized for (None: the number in the file), `fpp` its false-positive rate,
-    `block_size` the size in bytes of a block of a bitmap index or of a chunk of a range-bitmap
-    index, `version` that of a bitmap index.
+    With `key`, the indexed values are the values of this key in a MAP column. `items` is the number
+    of values that a bloom filter is sized for (None: the number in the file), `fpp` its
+    false-positive rate, `block_size` the size in bytes of a block of a bitmap index or of a chunk
+    of a range-bitmap index, `version` the version of a bitmap index.
     """
 
     column: str

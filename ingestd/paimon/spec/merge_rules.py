@@ -60,9 +60,9 @@ class SequenceGroup:
 class MergeRules:
     """The rules by which the rows of a key are ordered and merged.
 
-    `functions` has aggregate functions by column name: with the engine aggregation, those of all
-    columns outside the primary key and of all sequence fields; with partial-update, those that are
-    configured for columns of sequence groups. `newest_level_only`: of the rows above level 0, only
+    `functions` has aggregate functions by column name: with the engine aggregation, for all columns
+    outside the primary key and for all sequence fields; with partial-update, for columns of
+    sequence groups with a configured function. `newest_level_only`: of the rows above level 0, only
     the row of the lowest level is merged, because it already includes the others. `merges_single`:
     a key with a single row is merged, too; by default such a row is returned unchanged.
     """

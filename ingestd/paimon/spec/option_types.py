@@ -1,6 +1,7 @@
 """Types for declaring table options.
 
-The declarations are in `table_options` and `honoured_options`.
+The declarations are in `table_options` and `honoured_options`. Parsers take the name of an option,
+for error messages, and its value.
 """
 
 import re
@@ -118,7 +119,7 @@ class Support(Enum):
 
 
 class Access(IntEnum):
-    """A kind of access to a table. Each kind also refuses what the kinds before it refuse."""
+    """A kind of access to a table; what is refused for one kind is refused for all later kinds."""
 
     READ = 1
     WRITE = 2
@@ -200,7 +201,7 @@ def honoured(
     aliases: tuple[str, ...] = (),
     refusal: str = "",
 ) -> TableOption[T]:
-    """Declare an implemented option with a default."""
+    """Declare an implemented option with a default; the arguments are those of `TableOption`."""
     supported = None if values is None else frozenset(values)
     return TableOption(
         name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases,
@@ -216,5 +217,8 @@ def optional(
     change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T | None]:
-    """Declare an implemented option without a default; its value is None if it is not set."""
+    """Declare an implemented option without a default; its value is None if it is not set.
+
+    The arguments are those of `TableOption`.
+    """
     return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)

@@ -387,9 +387,10 @@ _OF_COLUMN = re.compile(r"(fields|file-index\.[^.]+)\.(.+)\.([^.]+)")
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
-    """Raise SchemaConflictError if an option of a table with snapshots must not change to `value`.
+    """Raise SchemaConflictError if the option `key` of a table must not change to `value`.
 
-    A value of None removes the option, so that its default applies.
+    The table has snapshots, and `options` are its current options. A value of None removes the
+    option, so that its default applies.
     """
     if options.get(key) == value:
         return
@@ -435,7 +436,10 @@ def _check_bucket(options: Options, value: str | None) -> None:
 
 
 def rename_in_options(options: Options, path: Sequence[str], new: str) -> dict[str, str]:
-    """Return the options with a column, or a field in a column, renamed wherever they name it."""
+    """Return the options with a column renamed to `new` wherever they name it.
+
+    `path` is the old name of the column, or the path of a field in a column.
+    """
     if len(path) > 1:
         nested_key = honoured.NESTED_KEY.name_for(path[0])
         return {

@@ -36,7 +36,7 @@ def collect_stats(
     *,
     dense: bool = True,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Return bounds and null counts of columns, and the names of the columns that have them.
+    """Return bounds and null counts of columns, and the names of the columns with statistics.
 
     `mode` returns none, counts, truncate(n) or full for a column name. With `dense`, columns of
     mode none are omitted. The names are None if the statistics include all `fields`. Binary and

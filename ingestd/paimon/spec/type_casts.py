@@ -51,7 +51,7 @@ def can_cast(old: DataType, new: DataType, *, explicit: bool = True) -> bool:
     """Return whether a column of type `old` may change to `new`; existing files keep the old type.
 
     Without `explicit`, only the casts that SQL performs implicitly are allowed. The nullability of
-    the column is ignored, that of nested types is not.
+    the column is ignored, but the nullability of nested types is not.
     """
     if old.as_nullable() == new.as_nullable():
         return True

@@ -221,7 +221,7 @@ def write_hash_index(
 ) -> IndexManifestEntry:
     """Write a new index file with all hashes of a bucket; return its index entry.
 
-    Raises StorageError.
+    `partition` is the serialized row, `name` the name of the new file. Raises StorageError.
     """
     data = encode_hash_index(hashes)
     table.io.write_new(new_index_path(table, partition, bucket, name), data)

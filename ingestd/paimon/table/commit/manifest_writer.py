@@ -48,7 +48,7 @@ _OVERSIZE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class MergedManifests:
-    """The manifests of the new base list in order, and those of them that were newly written."""
+    """The manifests of the new base list, in order; `written` are the new ones among them."""
 
     manifests: tuple[ManifestFileMeta, ...]
     written: tuple[ManifestFileMeta, ...] = ()
@@ -97,8 +97,8 @@ def merge_manifests(
 ) -> MergedManifests:
     """Merge the manifests of the newest snapshot for the base list of the next one.
 
-    `manifests` are those of the base list, then those of the delta list. New manifests are written,
-    and none is deleted. Raises FormatError if a manifest to merge is missing or damaged.
+    `manifests` are the manifests of the base list, then of the delta list. New manifests are
+    written, and none is deleted. Raises FormatError if a manifest to merge is missing or damaged.
     """
     full = _full_merge(table, manifests)
     return full if full is not None else _minor_merge(table, manifests)
@@ -287,7 +287,7 @@ def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
 def partition_bounds(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
     """Return full (not truncated) bounds and null counts of serialized partition rows.
 
-    `types` are those of the partition columns. Bounds of binary and floating-point columns are
+    `types` are the types of the partition columns. Bounds of binary and floating-point columns are
     unknown (null).
     """
     if not types:

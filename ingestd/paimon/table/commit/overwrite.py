@@ -116,7 +116,7 @@ def replaced_partitions(
 ) -> list[ReplacedPartition]:
     """Return what an overwrite of the partitions `replaced` (None: all) would delete, by partition.
 
-    The files are those of `snapshot`, none if it is None.
+    The files are the live files of `snapshot`; without a snapshot (None), the result is [].
     """
     by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):

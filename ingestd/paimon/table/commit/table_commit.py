@@ -118,7 +118,7 @@ class Delta:
 
     @property
     def record_count(self) -> int:
-        """The row count of added files minus that of deleted files."""
+        """The number of rows in added files minus the number of rows in deleted files."""
         signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
         return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
 
@@ -176,10 +176,10 @@ class CommitResult:
 
     `committed`: `snapshot` is the last snapshot that was created. `replayed`: the user had already
     committed this identifier or a later one; `snapshot` is the user's newest snapshot, None if it
-    has expired. `empty`: the committable had no changes; `snapshot` is that of the given state.
-    `state` is always the newest known state of the table; `attempts` is the number of snapshots
-    that were prepared to be published. `deltas` has the entries of the created snapshots, in order,
-    by the name of their delta manifest list.
+    has expired. `empty`: the committable had no changes; `snapshot` is the snapshot of the given
+    state. `state` is always the newest known state of the table; `attempts` is the number of
+    snapshots that were prepared to be published. `deltas` has the entries of the created snapshots,
+    in order, by the name of their delta manifest list.
     """
 
     status: CommitStatus

@@ -43,7 +43,7 @@ def changes_between(
 
     `rows` are all rows of the keys, with `_LEVEL` and `_KEY_NUMBER`; `merged` are the merged rows,
     with `_KEY_NUMBER`. With `top_level`, the old row of a key is its row in that level, and keys
-    that have a row in another level are included. Without it, the old row is that of any level
+    that have a row in another level are included. Without it, the old row is the row in any level
     above 0, and keys that have a row in level 0 are included. With the merge engine first-row, only
     new keys are included.
     """

@@ -297,7 +297,7 @@ class ColumnChecksums:
                 self._add(name, chunk)
 
     def differing(self, other: "ColumnChecksums") -> list[str]:
-        """Return the paths, sorted, whose checksums differ from those of `other`."""
+        """Return the sorted paths whose checksums differ between these and `other`."""
         names = self.by_path.keys() | other.by_path.keys()
         return sorted(name for name in names if self.by_path.get(name) != other.by_path.get(name))
 

@@ -35,7 +35,7 @@ class KeyRows:
 
     `partition` is the partition in the values of the row. `old` is the partition of each key before
     the batch, `NOWHERE` for a new key. Keys are numbered from 0 in sort order; partitions are
-    numbers, too. Shapes are (rows,), that of `old` is (keys,).
+    numbers, too. All shapes are (rows,), except `old` (keys,).
     """
 
     key: Indices

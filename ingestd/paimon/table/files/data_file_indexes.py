@@ -37,7 +37,8 @@ def read_file_indexes(
 ) -> FileIndexes | None:
     """Return the indexes of a data file, embedded or in an index file; None if it has no indexes.
 
-    Raises FormatError if the index file is missing or the indexes are damaged.
+    `partition` is the serialized row. Raises FormatError if the index file is missing or the
+    indexes are damaged.
     """
     if file.embedded_index is not None:
         return decode_file_index(file.embedded_index, f"of {file.file_name}")
@@ -54,7 +55,10 @@ def read_file_indexes(
 def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
-    """Return the path of the index file `name`, which is next to a data file."""
+    """Return the path of the index file `name`, which is next to a data file.
+
+    `partition` is the serialized row.
+    """
     return path_beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
 
 

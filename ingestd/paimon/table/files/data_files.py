@@ -144,7 +144,10 @@ def path_beside(
 
 
 def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-    """Return the path of the data file of a manifest entry."""
+    """Return the path of the data file of a manifest entry.
+
+    `partition` is the serialized row.
+    """
     if file.external_path is not None:
         return file.external_path
     values = deserialize_row(table.partition_types, partition)
@@ -191,9 +194,9 @@ class DataFileReader:
         """Return the rows of a data file with the columns and types of `fields`.
 
         `fields` are columns of the table's schema, or system columns. Partition columns are taken
-        from the manifest, as in other readers. Raises FormatError for a file that is missing,
-        damaged, or has another row count than its manifest entry; UnsupportedError if a column
-        cannot be cast from its type in the file.
+        from the manifest, as in other readers: `partition` is the serialized row. Raises
+        FormatError for a file that is missing, damaged, or has another row count than its manifest
+        entry; UnsupportedError if a column cannot be cast from its type in the file.
         """
         table = self.table
         names = self._stored_names(file, fields)
@@ -317,7 +320,8 @@ def read_data_file(
 ) -> pa.Table:
     """Return all rows of a data file, including those that deletion vectors delete.
 
-    Columns and errors are those of `DataFileReader.read`.
+    `partition` is the serialized row. Has the columns and raises the errors of
+    `DataFileReader.read`.
     """
     return DataFileReader(table).read(partition, bucket, file, fields)
 
@@ -472,7 +476,8 @@ def _repeated(value: object, t: DataType, count: int) -> Array:
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
     """Raise FormatError if the columns `names` are missing or row kinds are invalid.
 
-    Columns may be missing from a file whose manifest entry states which columns were written.
+    `path` is the path of the file with these rows, for the message. Columns may be missing from a
+    file whose manifest entry states which columns were written.
     """
     present = set(rows.column_names)
     missing = [name for name in names if name not in present]
@@ -493,10 +498,10 @@ def _check_kinds(path: str, kinds: Column) -> None:
 
 
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
-    """Raise FormatError if null counts of columns differ from those of the manifest entry.
+    """Raise FormatError if null counts of columns differ from the counts in the manifest entry.
 
-    `rows` are all rows of the file, `schema` is its schema. Nested columns are not checked, nor
-    files that have other columns than their schema.
+    `rows` are all rows of the file at `path`, `schema` is its schema. Nested columns are not
+    checked, nor files that have other columns than their schema.
     """
     if file.write_cols is not None:
         return

@@ -64,7 +64,8 @@ class DeletionVectors:
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
         """Return the positions of a data file's deleted rows, ascending; empty without a vector.
 
-        Raises FormatError if the index file is missing or damaged.
+        `partition` is the serialized row. Raises FormatError if the index file is missing or
+        damaged.
         """
         location = self._locations.get((partition, bucket, file_name))
         if location is None:
@@ -74,7 +75,10 @@ class DeletionVectors:
         return decode_dv_index(self._bytes(path), (dv_range,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
-        """Return the number of rows of a data file that its deletion vector deletes."""
+        """Return the number of rows of a data file that its deletion vector deletes.
+
+        `partition` is the serialized row.
+        """
         location = self._locations.get((partition, bucket, file.file_name))
         if location is None:
             return 0
@@ -110,9 +114,10 @@ def write_deletion_vectors(
 ) -> IndexManifestEntry:
     """Write the deletion vectors of a bucket's data files as one new index file.
 
-    `vectors` contains the positions of the deleted rows, ascending, by name of the data file. In a
-    table with buckets the file replaces all vectors of the bucket, so unchanged vectors must be
-    included; without any vector, an empty file replaces the old one. The caller commits the entry.
+    `partition` is the serialized row. `vectors` contains the positions of the deleted rows,
+    ascending, by name of the data file. In a table with buckets the file replaces all vectors of
+    the bucket, so unchanged vectors must be included; without any vector, an empty file replaces
+    the old one. The caller commits the entry.
     """
     bitmap64 = honoured.DELETION_VECTORS_BITMAP64.of(table.schema.options)
     data, ranges = encode_dv_index(vectors, bitmap64=bitmap64)

@@ -41,7 +41,8 @@ class SnapshotCommit(Protocol):
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
         """Publish a snapshot; return False if its id belongs to another commit.
 
-        Raises StorageError if the outcome is unknown; the caller must then look up the snapshot.
+        `changes` are the changes of the partitions by the snapshot. Raises StorageError if the
+        outcome is unknown; the caller must then look up the snapshot.
         """
         ...
 

@@ -162,7 +162,7 @@ def read_listed_manifest(
 
 
 def forget_unlisted_manifests(paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> None:
-    """Drop the table's manifests from the cache, except `metas`, those of its newest snapshot."""
+    """Drop a table's manifests from the cache, except `metas`, listed by its newest snapshot."""
     listed = {paths.manifest(meta.file_name) for meta in metas}
     MANIFEST_CACHE.retain(paths.manifest_dir, listed)
 
@@ -204,7 +204,7 @@ def live_entries(
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of manifests, in order.
 
-    `manifests` are those of the base list, then those of the delta list. `partition_filter` and
+    `manifests` are the manifests of the base list, then of the delta list. `partition_filter` and
     `buckets` restrict the result (None: no restriction). Raises FormatError if a manifest is
     missing or damaged.
     """
@@ -213,7 +213,7 @@ def live_entries(
 
 
 def snapshot_manifests(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """Return all manifests of a snapshot: those of its base list, then those of its delta list.
+    """Return all manifests of a snapshot, first of its base list, then of its delta list.
 
     Raises FormatError if a list is missing or damaged.
     """

@@ -43,7 +43,7 @@ def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
 
 
 class PartitionRegistry(Protocol):
-    """The partitions of a table as a catalog lists them.
+    """Registers the partitions of a table in a catalog, which lists them for other engines.
 
     A partition is given by its values as text, in the order of the partition keys.
     """
@@ -54,7 +54,7 @@ class PartitionRegistry(Protocol):
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
-        """List the partitions that a snapshot added, and remove those that it emptied.
+        """Register partitions that a snapshot added, and remove partitions that it emptied.
 
         Raises StorageError if the catalog does not respond; the next call then makes this change
         as well.

@@ -43,14 +43,14 @@ def steady_seconds() -> float:
 class TableState:
     """The state of a table as of `snapshot` (None: no snapshot yet), as committers need it.
 
-    `manifests` are those of the base and then of the delta manifest list. `index_entries` is keyed
-    by (partition, bucket, index type); further entries of the same key, such as deletion vectors of
-    append tables, are in `repeated_index_entries`. `max_sequence_number` is at least that of every
-    live file, -1 without files. `committed` has the newest streaming commit identifier of each
-    known commit user (-1: the user was searched for and not found). `carried` are the properties
-    that the next commit copies, from the newest snapshot that has such properties. `loaded_at` is
-    the time (of `steady_seconds`) at which this state was loaded; files of a commit that is based
-    on this state are written later.
+    `manifests` are the manifests of the base and then of the delta manifest list. `index_entries`
+    is keyed by (partition, bucket, index type); further entries of the same key, such as deletion
+    vectors of append tables, are in `repeated_index_entries`. `max_sequence_number` is at least the
+    largest sequence number of every live file, -1 without files. `committed` has the newest
+    streaming commit identifier of each known commit user (-1: the user was searched for and not
+    found). `carried` are the properties that the next commit copies, from the newest snapshot that
+    has such properties. `loaded_at` is the time (of `steady_seconds`) at which this state was
+    loaded; files of a commit that is based on this state are written later.
     """
 
     snapshot: Snapshot | None
@@ -95,8 +95,8 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
     """Search back from `snapshot` for the newest snapshot that has the carried property `name`.
 
-    Carried properties are those that each commit copies from its base. An empty name matches all of
-    them. Returns None if no retained snapshot has the property.
+    Carried properties are properties that each commit copies from its base. An empty name matches
+    all of them. Returns None if no retained snapshot has the property.
     """
     for retained in _walk(table, snapshot) if snapshot else ():
         carried = carried_properties(retained)

@@ -32,7 +32,7 @@ def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
 
 
 def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return rows with each value in an array of its own; `fields` are those of `binlog_fields`."""
+    """Return rows with each value in an array of its own; `fields` is from `binlog_fields`."""
     starts = np.arange(rows.num_rows + 1, dtype=np.int32)
     return _packed(rows, fields, starts, np.arange(rows.num_rows))
 
@@ -40,9 +40,9 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
     """Return changes as binlog rows in order, each row of kind -U joined to the row after it.
 
-    `rows` are the changes in order, `fields` those of `binlog_fields`, and `kind` names the column
-    of row kinds. Columns that do not belong to the table, such as that of row kinds, have the
-    values of the second of two joined rows.
+    `rows` are the changes in order, `fields` is the result of `binlog_fields`, and `kind` is the
+    name of the column of row kinds. This column, and others that do not belong to the table, have
+    the values of the second of two joined rows.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol

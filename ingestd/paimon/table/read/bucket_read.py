@@ -60,12 +60,15 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 
 class RowSource(Protocol):
-    """A source of rows of data files, in the form in which `DataFileReader.read` returns them."""
+    """A source of rows of data files, as `DataFileReader.read` returns them."""
 
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return the rows that the source has of a data file, in the columns `fields`."""
+        """Return the rows that the source has of a data file, in the columns `fields`.
+
+        `partition` is the serialized row.
+        """
         ...
 
 
@@ -107,7 +110,7 @@ class BucketReader:
 
     @property
     def merge_fields(self) -> tuple[DataField, ...]:
-        """The key columns, the requested columns, and those that merging requires."""
+        """The key columns, the requested columns, and other columns that merging requires."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))

@@ -69,7 +69,7 @@ def fallback_branch(table: FileStoreTable, target: ScanTarget) -> FallbackBranch
 def snapshot_rows(
     reader: TableReader, snapshot: Snapshot | None, fallback: FallbackBranch | None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a snapshot (None: no rows) and those of the fallback branch, in parts.
+    """Yield the rows of a snapshot (None: no rows) and of the fallback branch, in parts.
 
     Raises the errors of `TableReader.rows`.
     """

@@ -56,9 +56,9 @@ def iter_changelog(
     """Yield the changes of the snapshots from `from_id` to `to_id` (inclusive), file by file.
 
     The defaults are the oldest snapshot whose changes are available, and the newest snapshot.
-    Columns are `change_fields`: the snapshot id, the kind (+I, -U, +U, -D), and those of the table.
-    The order is by snapshot, partition and bucket, then as written. Raises ArgumentError if a
-    snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
+    Columns are `change_fields`: the snapshot id, the kind (+I, -U, +U, -D), and the columns of the
+    table. The order is by snapshot, partition and bucket, then as written. Raises ArgumentError if
+    a snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
     correctly, and FormatError for a file that is missing or damaged.
     """
     _refuse_changes(table)

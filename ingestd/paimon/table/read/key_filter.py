@@ -69,7 +69,7 @@ class KeyFilter:
     ) -> list[ManifestEntry]:
         """Return the entries of data files in the partitions and buckets that may contain a key.
 
-        `index_entries` are those of the snapshot, by which dynamic buckets are found.
+        `index_entries` are the index entries of the snapshot, by which dynamic buckets are found.
         """
         if self.anywhere is not None:
             return list(entries)

@@ -61,13 +61,13 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """The rows that a reader gets: those of `snapshot`, or those added `between` two snapshots.
+    """The rows that a reader gets: all rows of `snapshot`, or the rows added `between` two.
 
-    If `between` is not None, it has the id of the snapshot before the first change and that of the
-    last change, and the rows are those of `iter_added_rows`. Otherwise they are those of `snapshot`
-    (None: no rows). With `is_time_travel`, the columns are those of the snapshot's schema.
-    `of_branch` returns the target of the same request for another branch of the table (None: by
-    the scan options of that branch).
+    If `between` is not None, it has the ids of the snapshot before the first change and of the last
+    change, and the rows are the result of `iter_added_rows`. Otherwise they are the rows of
+    `snapshot` (None: no rows). With `is_time_travel`, the columns are taken from the snapshot's
+    schema. `of_branch` returns the target of the same request for another branch of the table
+    (None: by the scan options of that branch).
     """
 
     snapshot: Snapshot | None = None
@@ -85,7 +85,7 @@ class ScanTarget:
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:
-    """Return the rows that the options of a table select for a batch reader.
+    """Return the scan target that the options of a table select for batch readers.
 
     Raises ConfigError for options that contradict each other, and for an unknown snapshot, tag or
     range; FormatError for a damaged snapshot file; UnsupportedError, naming the option, for an
@@ -106,7 +106,7 @@ def scan_target(table: FileStoreTable) -> ScanTarget:
 def requested_target(
     table: FileStoreTable, *, snapshot: int | None, tag: str | None, as_of_millis: int | None
 ) -> ScanTarget:
-    """Return the rows of a requested snapshot, tag or time, by default those of `scan_target`.
+    """Return the scan target of a snapshot, tag or time, by default the result of `scan_target`.
 
     At most one of the three arguments is not None. `as_of_millis` is in milliseconds of the epoch.
     Raises ArgumentError for an unknown tag or snapshot, and for a time before the first snapshot;

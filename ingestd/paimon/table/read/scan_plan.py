@@ -255,8 +255,8 @@ def comparable_value(value: object) -> object:
 def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
     """Group files by overlapping key ranges; return the groups in key order.
 
-    `types` are those of the trimmed primary key. The files of a group are ordered from the oldest
-    to the newest, by largest sequence number.
+    `types` are the types of the trimmed primary key. The files of a group are ordered from the
+    oldest to the newest, by largest sequence number.
     """
     ranges = [
         (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)

@@ -49,7 +49,7 @@ UnitReader = Callable[[ReadUnit], Iterable[pa.Table]]
 class TableReader:
     """A reader of the rows of a table that match `predicate`, in the columns `columns` (None: all).
 
-    Columns are those of the handle's schema; for the schema of a snapshot see `at_snapshot`.
+    Columns refer to the handle's schema; for the schema of a snapshot see `at_snapshot`.
     `partition_filter` restricts the partitions (None: all). `key_filter` has the primary key
     columns of the rows to read (None: all rows); without one of these columns, or for a table
     without a primary key, ValueError is raised. With `audit` the result includes deletions that are
@@ -137,7 +137,7 @@ class TableReader:
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the result: those of `fields`, after `rowkind` with `audit`."""
+        """Return the fields of the result: with `audit` first `rowkind`, then those of `fields`."""
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:
@@ -227,7 +227,7 @@ def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
 def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
     """Return the table with the schema that it had at a snapshot.
 
-    Raises ArgumentError if the snapshot does not exist, FormatError if its file or that of its
+    Raises ArgumentError if the snapshot does not exist, FormatError if its file or the file of its
     schema is damaged.
     """
     snapshot = requested_snapshot(table.io, table.paths, snapshot_id)

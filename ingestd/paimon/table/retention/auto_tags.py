@@ -43,8 +43,8 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 class TagPeriods:
     """The automatic tag options of a table.
 
-    `length` is the length of a period; `name` is the strftime format of tag names. Times are those
-    of commits or, with `by_watermark`, watermarks, in the time zone `zone` (None: that of this
+    `length` is the length of a period; `name` is the strftime format of tag names. Times are commit
+    times or, with `by_watermark`, watermarks, in the time zone `zone` (None: the zone of this
     machine). Tags after the first are created when `delay` has passed after their period. `most` is
     the maximum number of tags (None: no limit), `retained_ms` their retention time in milliseconds
     (None: no expiry). With `completed`, a period without a snapshot also gets a tag, as soon as the

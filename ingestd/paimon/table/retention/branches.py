@@ -74,7 +74,7 @@ def check_unused_branch(table: FileStoreTable, name: str) -> None:
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
-    """Replace the snapshots of the table by those of a branch, from its first snapshot on.
+    """Replace snapshots of the table, from the first id of a branch on, by the branch's snapshots.
 
     Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
     snapshots. No writer may run at the same time: its commit would fail. Raises the errors of

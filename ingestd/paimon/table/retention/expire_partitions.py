@@ -168,9 +168,9 @@ def partition_time(
 ) -> datetime | None:
     """Return the time of a partition, without a time zone, or None if its values do not contain it.
 
-    `names` and `values` are those of the partition columns; the values are texts, as Java formats
-    their internal form. Raises UnsupportedError if `partition.timestamp-formatter` has a letter
-    that is not supported, or no day.
+    `names` and `values` are the names and values of the partition columns; the values are texts, as
+    Java formats their internal form. Raises UnsupportedError if `partition.timestamp-formatter` has
+    a letter that is not supported, or no day.
     """
     pattern = honoured.PARTITION_PATTERN.of(options)
     by_name = dict(zip(names, values, strict=True))

@@ -111,7 +111,7 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The range of existing ids from which an expiry selects: those of snapshots or changelogs.
+    """The ids of existing snapshots or changelogs from which an expiry selects.
 
     `earliest` and `latest` are the oldest and the newest id. `held_from` is the first id that a
     consumer needs (None: no limit).
@@ -128,7 +128,7 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
     the maximum number, a snapshot expires if its successor is older than the retention time, so
     that a reader that began when it was the newest snapshot had this time to finish. At most
-    `retention.limit` snapshots expire.
+    `retention.limit` snapshots expire. `time_of` returns the commit time of a snapshot.
     """
     first, end = _bounds(window, retention)
     for snapshot_id in range(first, end):
@@ -145,7 +145,7 @@ def changelogs_end(
 
     `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: the numbers to
     retain count snapshots and changelogs together. `latest_changelog` is the newest changelog,
-    which is always kept.
+    which is always kept. `time_of` returns the commit time of a snapshot or changelog.
     """
     first, end = _bounds(window, retention)
     end = min(end, latest_changelog)

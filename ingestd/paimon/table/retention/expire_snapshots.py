@@ -138,7 +138,7 @@ def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bo
 
 
 def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
-    """Delete the directory of a bucket, and then those of its partition, as far as they are empty.
+    """Delete the directory of a bucket, and then the directories of its partition, if empty.
 
     `bucket` is the path of the directory of the bucket.
     """

@@ -54,7 +54,8 @@ def stored_hashes(
 ) -> Hashes:
     """Return the sorted distinct hashes of all keys in the files, including deleted keys.
 
-    Raises FormatError for a data file that is missing or damaged.
+    `partition` is the serialized row. Raises FormatError for a data file that is missing or
+    damaged.
     """
     parts: list[Hashes] = []
     unmerged = 0
@@ -71,8 +72,8 @@ def shared_hashes(
 ) -> list[SharedHash]:
     """Return the hashes that occur in several buckets of a partition.
 
-    `hashes` has the sorted distinct hashes of each bucket, `files` its live files. Raises
-    FormatError for a data file that is missing or damaged.
+    `partition` is the serialized row. `hashes` has the sorted distinct hashes of each bucket,
+    `files` its live files. Raises FormatError for a data file that is missing or damaged.
     """
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):

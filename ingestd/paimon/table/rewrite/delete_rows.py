@@ -39,7 +39,7 @@ _BATCH_SIZE = BatchSize(8 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The number of deleted rows and of files that had them; in a dry run, of those to delete.
+    """The numbers of deleted rows and of their files; in a dry run, of rows to delete.
 
     `snapshot` is the new snapshot (None: nothing was deleted).
     """

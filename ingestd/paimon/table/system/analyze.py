@@ -76,9 +76,9 @@ def compute_statistics(
 ) -> TableStatistics:
     """Return the statistics of a snapshot, for columns of the schema of the snapshot.
 
-    `columns` are the columns to analyze (None: all). The size in bytes is that of the files, scaled
-    by the share of rows that remain after merging. Raises ConfigError for an unknown column, and
-    the errors of `TableReader.rows`.
+    `columns` are the columns to analyze (None: all). The size in bytes is the size of the files,
+    scaled by the share of rows that remain after merging. Raises ConfigError for an unknown column,
+    and the errors of `TableReader.rows`.
     """
     then = table.with_schema(table.schemas(snapshot.schema_id))
     names = [field.name for field in then.schema.fields] if columns is None else list(columns)

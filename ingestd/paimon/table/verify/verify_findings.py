@@ -26,7 +26,10 @@ class Finding:
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The findings of one verification, in the order of their discovery, each only once."""
+    """The findings of one verification, in the order of their discovery, each only once.
+
+    The arguments of the methods are the fields of `Finding`.
+    """
 
     found: dict[Finding, None] = field(default_factory=dict)
 

@@ -40,7 +40,7 @@ class FileOrigin:
 class FileStatsCollector:
     """Computes the manifest entry of a file from its rows, which are added in parts.
 
-    In a table with a primary key, the smallest and the largest key are those of the first and the
+    In a table with a primary key, the smallest and the largest key are taken from the first and the
     last row, so that rows must be added in key order (except rows of postponed buckets). Rows
     without sequence numbers are numbered from `first_sequence`.
     """
@@ -64,7 +64,7 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """All rows with the columns that have a file index, or None without such columns."""
+        """All rows, with the columns that have a file index; None if no column has one."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:

@@ -142,8 +142,9 @@ def write_bucket(
     `rows` has the table's columns in its Arrow types; for a primary-key table also
     `_SEQUENCE_NUMBER` (int64) and `_VALUE_KIND` (int8). For an append table both are optional:
     without sequence numbers, its rows are numbered from 0. `partition` is the serialized row of
-    `partition_values`. Files roll at `target-file-size`. With the changelog producer `input` all
-    rows are also written to changelog files, before they are merged.
+    `partition_values`. `new_name` returns a new file name at each call; a new file is begun at
+    `target-file-size`. With the changelog producer `input` all rows are also written to changelog
+    files, before they are merged.
 
     Raises ValueError if the rows do not fit the table: a column is missing or has another type, a
     NOT NULL column without a default has a null, or an append table gets a retraction. Raises
