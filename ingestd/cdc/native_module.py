@@ -119,8 +119,8 @@ class NativeModule(Protocol):
     ) -> NativeProtobuf:
         """Create a reader of `fields`; it returns the other fields of a message as a residual.
 
-        `residual` has the number of each of these other fields, and the number of its oneof or
-        None.
+        `residual` has, for each other field, its number and the number of its oneof (None: no
+        oneof).
         """
         ...
 

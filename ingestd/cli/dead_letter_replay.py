@@ -91,7 +91,7 @@ class Replayed:
 
 
 def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
-    """Return the clusters of a configuration file, or the one of bootstrap servers.
+    """Return the clusters of a configuration file, or the cluster of bootstrap servers.
 
     Raises ConfigError unless exactly one of them is given, and for an invalid file.
     """

@@ -55,7 +55,7 @@ class Watermark(Protocol):
 
 
 class KeyChanges(Protocol):
-    """The changes of a table by key, which include those of rows that no longer exist."""
+    """The changes of a table by key, including changes of rows that no longer exist."""
 
     def mark(self) -> Vector:
         """Return the offsets that the table covers now, as a mark for `changed_since`."""

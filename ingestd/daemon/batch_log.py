@@ -72,7 +72,10 @@ class BatchLog:
         metrics.record_gap(source, topic, records)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Show a topic as set aside in status and metrics until the next run, and send a notice."""
+        """Show a topic as set aside in status and metrics until the next run, and send a notice.
+
+        `message` states the reason.
+        """
         lag_metrics.record_set_aside(topic.source, topic.topic)
         self._status.set_aside.add(topic, message)
         if self._notices is not None:
@@ -86,7 +89,7 @@ class BatchLog:
             self._notices.partition_set_aside(unread, message)
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
-        """Note the start of a batch, and add its id to all log lines of this thread."""
+        """Record the start of a batch, and add its id to all log lines of this thread."""
         self._begun = self._ticks()
         bind_thread(batch_id=batch_id)
         self._status.batch_started(batch_id, ranges)
@@ -99,7 +102,7 @@ class BatchLog:
         )
 
     def phase(self, name: str, seconds: float) -> None:
-        """Show a finished phase of the batch in progress.
+        """Show a finished phase of the batch in progress, which took `seconds`.
 
         Metrics count the phase when the batch has finished.
         """

@@ -101,7 +101,7 @@ class LagTracker:
         self._topics: dict[str, frozenset[tuple[str, str]]] = {}
 
     def started(self, ranges: Iterable[OffsetRange]) -> None:
-        """Note the ranges of a new batch; the tables contain all offsets before these ranges."""
+        """Record the ranges of a new batch; the tables contain all offsets before these ranges."""
         for range_ in ranges:
             reading = self._reading((range_.source, range_.topic, range_.partition))
             if reading.position is None:
@@ -110,12 +110,12 @@ class LagTracker:
             reading.settle()
 
     def batch_ended(self) -> None:
-        """Note that no batch is in progress."""
+        """Record that no batch is in progress."""
         for reading in self._partitions.values():
             reading.batch_end = None
 
     def batch_committed(self, summary: BatchSummary, now: float) -> None:
-        """Note a committed batch, and record the ages of its changes by table."""
+        """Record the positions of a committed batch, and the ages of its changes by table."""
         for source, topics in summary.until.items():
             for partition, offset in by_partition(source, topics).items():
                 reading = self._reading(partition)

@@ -129,18 +129,18 @@ class Maintenance:
             self._changed.notify_all()
 
     def batch_started(self) -> None:
-        """Note the start of a batch."""
+        """Record the start of a batch, from which a backlog is derived."""
         with self._changed:
             self._backlog.began()
 
     def run_died(self) -> None:
-        """Note that the query failed: maintenance no longer waits for its backlog to end."""
+        """Record that the query failed: maintenance no longer waits for its backlog to end."""
         with self._changed:
             self._backlog.died()
             self._changed.notify_all()
 
     def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
-        """Note the commits of a batch; `cut` is whether the batch reached its limits."""
+        """Record the commits of a batch; `cut` is whether the batch reached its limits."""
         with self._changed:
             self._backlog.ended(cut, self._ticks())
             for commit in commits:

@@ -15,7 +15,7 @@ _URGENT = "urgent"
 
 
 def arguments(*, urgent: bool) -> list[str]:
-    """Return the command-line arguments of a process; `urgent` is that of its first job."""
+    """Return the command-line arguments of a process; `urgent` is the urgency of its first job."""
     return [_URGENT] if urgent else []
 
 

@@ -187,9 +187,9 @@ class SchemaLog:
         self._changes: deque[SchemaChanged] = deque(maxlen=_SCHEMA_CHANGES)
 
     def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
-        """Note the schemas at the start of a run.
+        """Record the schemas of tables at the start of a run.
 
-        A schema that differs from a known one is a change, which another writer has made.
+        A schema that differs from the known one was changed by another writer.
         """
         for table, schema in schemas.items():
             if table in self._known:
@@ -197,7 +197,7 @@ class SchemaLog:
             self._known[table] = schema
 
     def committed(self, table: str, schema: TableSchema, now: float) -> None:
-        """Note the schema of a commit to a table, and add a change if its id is new."""
+        """Record the schema of a commit to a table, and add a change if its id is new."""
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return

@@ -184,12 +184,12 @@ class Status:
         self._configuration = configuration
 
     def beat(self) -> None:
-        """Note that the supervisor's loop is alive, for the liveness probe."""
+        """Record that the supervisor's loop is alive, for the liveness probe."""
         with self._lock:
             self._beat = self._ticks()
 
     def query_idled(self) -> None:
-        """Note that the query is idle, which counts as a poll for the readiness probe."""
+        """Record that the query is idle, which counts as a poll for the readiness probe."""
         with self._lock:
             if self._running is None:
                 self._watchdog.done()
@@ -205,7 +205,7 @@ class Status:
             return self._executors.is_missing if changed else None
 
     def delayed(self, *, delayed: bool) -> None:
-        """Set whether the next batch is delayed on purpose, which is not reported as overdue."""
+        """Set whether the next batch is delayed on purpose; then it is not reported as overdue."""
         with self._lock:
             self._watchdog.hold(held=delayed)
 
@@ -224,7 +224,7 @@ class Status:
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
-        """Note the existing tables at the start of a run, and clear what was set aside."""
+        """Record the existing tables at the start of a run, and clear what was set aside."""
         with self._lock:
             self.set_aside.clear()
             schemas = {name: table.schema for name, table in tables.items()}
@@ -241,14 +241,14 @@ class Status:
                     )
 
     def batch_started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
-        """Note the start of a batch; the tables contain all offsets before its ranges."""
+        """Record the start of a batch; the tables contain all offsets before its ranges."""
         with self._lock:
             self._watchdog.done()
             self._running = RunningBatch(batch_id, self._ticks())
             self._lag_tracker.started(ranges)
 
     def phase(self, name: str, seconds: float) -> None:
-        """Note a finished phase of the batch in progress."""
+        """Add the duration of a finished phase to the batch in progress, if any."""
         with self._lock:
             if self._running is not None:
                 phases = self._running.phases

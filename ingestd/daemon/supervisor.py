@@ -119,7 +119,7 @@ MakeRun = Callable[[PipelineSettings, BatchListener], SupervisedRun]
 
 
 def keep_settings() -> None:
-    """Return None, which means unchanged settings: the reload function without a file."""
+    """Return None, for unchanged settings: this is the reload function without a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,9 +214,9 @@ def producer_properties(source: KafkaSource) -> dict[str, str]:
 def check_properties(source: KafkaSource) -> None:
     """Check the properties of the user, without connecting to a broker.
 
-    Raises a ConfigError, which does not name the source, for a missing address of brokers, for a
-    property that ingestd sets itself or that is a Python function, and for authentication by tokens
-    that cannot be obtained.
+    Raises ConfigError for a missing address of brokers, for a property that ingestd sets itself or
+    that is a Python function, and for authentication by tokens that cannot be obtained. The message
+    does not name the source.
     """
     if not source.bootstrap:
         raise ConfigError(f"{_BOOTSTRAP} is missing: set it to HOST:PORT,...")

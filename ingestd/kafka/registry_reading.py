@@ -43,7 +43,7 @@ class RegistryProtocol(Protocol):
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        The path is the path of a `Reference`, or a path that `earlier` yields.
+        Paths are found in references, and `earlier` yields them.
         """
         ...
 

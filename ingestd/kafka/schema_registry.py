@@ -49,7 +49,7 @@ class ConfluentProtocol:
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        The path is the path of a `Reference`, or a path that `earlier` yields.
+        Paths are found in references, and `earlier` yields them.
         """
         document = self._http.get(path)
         return None if document is None else _document(document)
@@ -135,7 +135,7 @@ class ApicurioProtocol:
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        The path is the path of a `Reference`, or a path that `earlier` yields.
+        Paths are found in references, and `earlier` yields them.
         """
         return self._document(path + self._content, path)
 

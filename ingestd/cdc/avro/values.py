@@ -35,9 +35,9 @@ class MessageBytes:
 def read_value(data: MessageBytes, at: int, node: AvroNode) -> ValueAndEnd:
     """Return the value at the offset `at`, and the offset after it.
 
-    The Python type is that from which an array of `cdc.avro.arrow_types.storage_type` is built.
-    Raises BrokenValueError if the bytes do not match the schema, and CellBudgetError if items of
-    arrays and maps exceed the budget.
+    The value has the Python type from which Arrow builds an array of the type
+    `cdc.avro.arrow_types.storage_type`. Raises BrokenValueError if the bytes do not match the
+    schema, and CellBudgetError if items of arrays and maps exceed the budget.
     """
     return _READ[node.kind](data, at, node)
 
@@ -183,7 +183,10 @@ def _next_block(data: MessageBytes, at: int, node: AvroNode) -> tuple[int, int]:
 
 
 def cells_per_item(node: AvroNode) -> int:
-    """Return the number of cells that one array item, or one map entry, of this type takes."""
+    """Return the number of cells that an item of an array, or an entry of a map, takes.
+
+    `node` is the type of the array or map.
+    """
     return node.item.cells + (node.kind == "map")
 
 

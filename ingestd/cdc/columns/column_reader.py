@@ -283,7 +283,7 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the reader of a type that accepts values of any JSON kind, which is the slowest."""
+    """Return the reader of a type that accepts all kinds of JSON values; it is the slowest."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 

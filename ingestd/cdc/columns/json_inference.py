@@ -194,7 +194,7 @@ def _inferred(kinds: JsonKinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> JsonKinds:
-    """Return the kinds of a column's values as a connector with default settings sends them."""
+    """Return the kinds of a column's values in messages of a connector with default settings."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

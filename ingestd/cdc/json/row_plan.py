@@ -78,8 +78,8 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 class RowWants:
     """Options for the conversion of messages to rows.
 
-    `partial` states that updates omit columns that they did not change, `images` that before images
-    are requested, and `presence` that rows are marked that lack a column.
+    `partial` states that updates omit unchanged columns, `images` that before images are requested,
+    and `presence` that rows without a column are marked.
     """
 
     partial: bool = False

@@ -128,7 +128,7 @@ class TableMemory:
     def takes(self, values: Sequence[bytes | None]) -> bool:
         """Return whether the plan can decode these messages into one batch; True without a plan.
 
-        It cannot if its columns that the table lacks would have too many cells.
+        The plan cannot if too many cells would be in columns that the table lacks.
         """
         return self.plan is None or not exceeds_cell_budget(self.width, values)
 

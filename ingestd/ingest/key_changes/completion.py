@@ -31,10 +31,9 @@ def complete_rows(
     Values are read from `log` (None: Kafka) and from the table. A value that is not found stays
     marked as omitted, so that an insert that was sent again gets the value from the existing row of
     its key. It becomes null if that row can be another row: in tables without a primary key, and in
-    tables with soft deletes, where it can be a deleted row. The count is the number of values that
-    are not found and that `fill_unavailable` does not count: those that become null, and those for
-    which the merge engine would keep an older value. Raises the errors of reading the source and
-    the table.
+    tables with soft deletes, where it can be a deleted row. The count is the number of values not
+    found that `fill_unavailable` does not count: values that become null, and values for which the
+    merge engine would keep an older value. Raises the errors of reading the source and the table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema

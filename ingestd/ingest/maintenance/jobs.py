@@ -27,8 +27,8 @@ class CompactionDone:
 
     `buckets` is the number of committed buckets; files, bytes and changelog rows are counted only
     for these. `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot.
-    `lost` is the number of buckets that conflicted with other writers, and `left` the number of
-    buckets, including these, that remain for the next compaction. `iceberg_failed` is whether
+    `lost` is the number of buckets that conflicted with other writers. `left` is the number of
+    buckets that remain for the next compaction, lost ones included. `iceberg_failed` is whether
     writing the Iceberg metadata of the table has failed.
     """
 

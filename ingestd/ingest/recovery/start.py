@@ -82,7 +82,8 @@ class StartPositions:
     """The offset from which each topic partition is read, and its leader epoch.
 
     All offsets are by source, topic and partition. `covered` has the largest covered offset of any
-    table, which may be larger than that in `offsets`. `losses` are the losses that were accepted.
+    table, which may be larger than the offset in `offsets`. `losses` are the losses that were
+    accepted.
     """
 
     offsets: Offsets

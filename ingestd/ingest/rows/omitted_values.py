@@ -10,7 +10,7 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def omission_marks(rows: pa.Table) -> list[str]:
-    """Return the names of the columns that mark omitted values, including that of kept deletes."""
+    """Return the names of the columns that mark omitted values, also for kept deletes."""
     return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
 
 

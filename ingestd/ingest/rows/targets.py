@@ -39,7 +39,7 @@ class Target:
 
     `table` is its identifier. `context` is its state, or None if it does not exist. `shape` are the
     column changes that its settings and its route require, or None. `known` are the types of its
-    columns, of which only key columns, and columns from which these are computed, are NOT NULL.
+    columns; only key columns, and columns from which key columns are computed, are NOT NULL.
     `declared` are the configured types. Both use the column names of the source, and are None if no
     types are known or configured. `rejection` is the reason why the table accepts no rows of the
     source table, or None. `key_conflict` is the reason why its key cannot distinguish its sources,

@@ -252,15 +252,15 @@ def commit_user(pipeline: str) -> str:
 class BatchContext:
     """The values that the driver sends to all tasks of one batch.
 
-    `tables` maps identifiers "database.table" to tables. A target table that it lacks either is in
-    `others`, the existing tables that have no rows of the topics of the batch yet, or is created by
-    the batch. `settings` maps names of target tables (without database) to their settings, with
-    `defaults` for unset fields. `slots` is the number of tasks of the write stage. `dead_letters`
-    is the identifier of the dead-letter table, which must be in `tables`. A chunk of records is
-    limited to `max_chunk_records` and `max_chunk_bytes`, and a record larger than
-    `max_record_bytes` is rejected. `write_buffer_size` is the maximum size, in bytes, of the rows
-    of one table that a write task processes at a time, and `index_cache_bytes` that of the indexes
-    that a worker caches for later tasks. `error_policy` sets how rejected records are handled; if
+    `tables` maps identifiers "database.table" to tables. `others` are existing tables without rows
+    of the topics of the batch so far; any further target table is created by the batch. `settings`
+    maps names of target tables (without database) to their settings, with `defaults` for unset
+    fields. `slots` is the number of tasks of the write stage. `dead_letters` is the identifier of
+    the dead-letter table, which must be in `tables`. A chunk of records is limited to
+    `max_chunk_records` and `max_chunk_bytes`, and a record larger than `max_record_bytes` is
+    rejected. `write_buffer_size` is the maximum size in bytes of the rows of a table that a write
+    task processes at a time, and `index_cache_bytes` the maximum size of the indexes that a worker
+    caches for later tasks. `error_policy` sets how rejected records are handled; if
     `dead_letter_topic` is set, dead letters are written to this topic instead of the table.
     `refused_truncates` maps each truncate that is not applied, as (source, topic, partition,
     offset), to the reason, and `refused_tables` each table that is not created. If several source

@@ -36,7 +36,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 class TableEvents:
-    """The recorder of the table events of one source in the findings of a task."""
+    """Records the table events of one source in the findings of a task."""
 
     def __init__(
         self,

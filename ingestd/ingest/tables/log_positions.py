@@ -149,7 +149,7 @@ def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
 
 
 def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets of a vector without epochs and fingerprints."""
+    """Return the offsets of a vector, by topic key and partition, without its other fields."""
     return {
         key: {partition: position.offset for partition, position in positions.items()}
         for key, positions in vector.items()

@@ -250,7 +250,7 @@ class JdbcCatalog:
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
         directory of this table that the catalog does not know counts as existing, and with
         `ignore_if_exists` the catalog takes it over. Raises ConfigError for a name that the
-        database cannot store, or does not distinguish from that of another table.
+        database cannot store, or does not distinguish from the name of another table.
         """
         if self.table_exists(identifier):
             if not ignore_if_exists:

@@ -111,9 +111,9 @@ class MetadataStore:
         return manifests
 
     def remember_list(self, data: bytes, manifests: list[IcebergManifest]) -> None:
-        """Keep the entries of a manifest list, so `read_list` need not decode them again.
+        """Cache the entries of a manifest list, so that `read_list` need not decode them again.
 
-        `data` has the bytes of the list. Large lists are not kept.
+        `data` has the bytes of the list. Large lists are not cached.
         """
         if len(data) <= _REMEMBERED_BYTES:
             self._memory.manifests = (data, manifests)

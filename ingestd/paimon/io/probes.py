@@ -39,8 +39,8 @@ def prove_exclusive(io: FileIO, directory: str) -> None:
 def store_now_ms(io: FileIO, directory: str) -> int:
     """Return the store's current time, in milliseconds since the epoch.
 
-    The age of files is measured by this clock, because that of this machine may differ by hours.
-    Writes an empty file to the directory, reads its modification time and deletes it. Raises
+    The age of files is measured by this clock, because the clock of this machine may differ by
+    hours. Writes an empty file to the directory, reads its modification time and deletes it. Raises
     StorageError if the directory cannot be written to, or does not list the file.
     """
     name = f".clock-{uuid.uuid4()}.tmp"

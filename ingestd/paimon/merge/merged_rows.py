@@ -26,8 +26,8 @@ class MergeInput:
 
     `kinds` (n,) has the row kind of each event. The masks (n,) mark events: `retracts` marks
     retractions, `absent` marks events that were already merged into a lower level, `ignored` marks
-    these and, if the rules ignore deletions, the retractions. `single` (keys,) marks keys with one
-    row, which is kept unchanged.
+    the absent events and, if the rules ignore deletions, the retractions. `single` (keys,) marks
+    keys with one row, which is kept unchanged.
     """
 
     rows: pa.Table

@@ -146,7 +146,7 @@ class KeyIndex:
         return KeyIndex(self.dictionary, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """Return the index with other key counts, which may include keys that the index lacks.
+        """Return the index with other key counts, which may include keys missing in the index.
 
         `counts` has the key count by bucket id.
         """

@@ -83,12 +83,12 @@ class KeyFilter:
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
         """Return a mask of the rows of a partition that have one of the keys; shape (rows,).
 
-        `names` are the columns of the trimmed primary key.
+        `partition` is the serialized row, `names` are the columns of the trimmed primary key.
         """
         return pa.array(among_keys(rows, self.of_partition(partition), names))
 
     def of_partition(self, partition: bytes) -> pa.Table:
-        """Return the keys that may be in a partition, which is one of `partitions`."""
+        """Return the keys that may be in a partition, given as a serialized row of `partitions`."""
         return self.by_partition[partition] if self.anywhere is None else self.anywhere
 
     def _buckets(

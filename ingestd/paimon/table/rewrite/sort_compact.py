@@ -206,7 +206,8 @@ class SortOrder(Protocol):
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
         """Return the range number of each row; shape (n,).
 
-        It is the number of `borders`, which are sorted, that are less than or equal to the row.
+        This is the number of rows of `borders` that are less than or equal to the row; `borders` is
+        sorted.
         """
         ...
 
