@@ -3,7 +3,8 @@
 Module tables come from docstrings, configuration.md from the configuration's model, metrics.md
 from the collectors, the chart's README from its values, library.md from docstrings,
 table-options.md from the declarations of table options, compatibility.md from what the tests
-found, the pictures of architecture.md from the import contracts. With --check nothing is written
+found, the pictures of architecture.md from the import contracts, the console's runbook from
+alerts.md. With --check nothing is written
 and stale pages are named, exit status 1.
 """
 
@@ -19,6 +20,7 @@ from docs.compatibility_page import read_table, written_table
 from docs.configuration_page import configuration_page
 from docs.library_page import library_page
 from docs.metrics_page import metrics_page
+from docs.runbook_page import runbook
 from docs.table_options_page import table_options_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,6 +87,7 @@ def pages() -> dict[Path, str]:
         DOCS / "library.md": library_page(),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "table-options.md": table_options_page(),
+        PACKAGE / "daemon" / "assets" / "runbook.html": runbook(DOCS / "alerts.md"),
         DOCS / "cdc-formats.md": cdc_formats_page(),
         ROOT / "helm" / "ingestd" / "README.md": chart_page(ROOT / "helm" / "ingestd"),
     }

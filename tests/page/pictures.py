@@ -35,6 +35,7 @@ VIEWS = {
     "errors": "/errors",
     "changes": "/changes",
     "configuration": "/configuration",
+    "runbook": "/runbook",
 }
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (320, False)}
 

@@ -65,6 +65,29 @@ def test_it_follows_without_reloading_and_works_with_the_keyboard(page: Page) ->
         assert "live" in text
 
 
+def test_updates_leave_what_the_user_does_alone(page: Page) -> None:
+    """Letters in the form, the focus on a link, and how far a table is scrolled."""
+    status = Status("shop", "1.2.3", ["s"])
+    commit(status, "db.orders")
+    commit(status, "db.parts")
+    update = "new Promise(done => setTimeout(() => done(document.body.textContent), 4500))"
+    with served(status) as address:
+        page.show(width=320)
+        page.open(f"{address}/tables")
+        page.run("document.querySelector('[type=search]').focus()")
+        page.run("document.activeElement.value = 'par'")
+        commit(status, "db.new")
+        text = page.run(update)
+        assert "db.new" not in text
+        assert "paused while you fill in the form" in text
+        assert page.run("document.activeElement.value") == "par"
+        page.run("document.querySelector('[href=\"/tables/db.parts\"]').focus()")
+        page.run("document.querySelector('.wide').scrollLeft = 40")
+        assert "db.new" in page.run(update), "it is updated again"
+        assert page.run("document.activeElement.textContent") == "db.parts"
+        assert page.run("document.querySelector('.wide').scrollLeft") == 40
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_view_is_for_everybody(page: Page, axe: str, look: str) -> None:
     """Axe-core finds nothing against WCAG 2.2 AA, and no view is wider than its window."""

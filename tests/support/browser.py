@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
+_MOST_PIXELS = 3000
 _QUIET = (
     "--headless=new",
     "--no-sandbox",
@@ -73,9 +74,10 @@ class Page:
                        windowsVirtualKeyCode=9)  # fmt: skip
 
     def picture(self, kind: str = "webp") -> bytes:
-        """The whole page as an image, `webp` or `png`."""
+        """The page as an image, `webp` or `png`; of a very long one the beginning."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _MOST_PIXELS),
+                "scale": 1}  # fmt: skip
         quality = {"quality": 60} if kind == "webp" else {}
         shot = self._call("Page.captureScreenshot", format=kind, captureBeyondViewport=True,
                           clip=clip, **quality)  # fmt: skip

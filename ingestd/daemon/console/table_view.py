@@ -1,9 +1,14 @@
-"""The view of one table: its schema, schema changes, snapshots and files."""
+"""The view of one table: its schema, schema changes, snapshots, files and compactions."""
 
-from ingestd.daemon.console.elements import number, table, text, time_tag
+from collections.abc import Mapping
+from typing import Any
+
+from ingestd.daemon.console.elements import change, number, table, text, time_tag
 from ingestd.daemon.console.table_details import TableDetails
 from ingestd.daemon.recent_history import type_text
 from ingestd.wording import counted
+
+_NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 
 
 def table_view(name: str, details: TableDetails | str) -> str:
@@ -66,3 +71,30 @@ def _files(details: TableDetails) -> str:
     )
     head = ("level", "files", "records before merging", "bytes")
     return table("files", "Files", head, rows, "no file", numbers=head[1:])
+
+
+def compactions_table(maintenance: Mapping[str, Any], name: str | None = None) -> str:
+    """Return the last compactions as HTML, of all tables or of one, "database.table".
+
+    `maintenance` is the part of the document of `/status`; if it is empty, the result is.
+    """
+    if not maintenance:
+        return ""
+    rows = (
+        (
+            text(compaction["table"]),
+            time_tag(compaction["at"]),
+            text(": ".join(filter(None, (compaction["result"], compaction["message"])))),
+            number(compaction.get("seconds")),
+            change(compaction, "files_before", "files_after"),
+            change(compaction, "bytes_read", "bytes_written"),
+            number(compaction.get("snapshot_id")),
+        )
+        for compaction in maintenance["compactions"]
+        if name in (None, compaction["table"])
+    )
+    head = ("table", "finished", "result", "seconds", "files", "bytes", "snapshot")
+    nothing = _NO_COMPACTION[maintenance["mode"] == "off"]
+    return table(
+        "compactions", "Compactions", head, rows, nothing, numbers=head[3:], long=head[2:3]
+    )

@@ -6,15 +6,15 @@ subject.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from ingestd.daemon.console.chart import TimeSpan, chart
 from ingestd.daemon.console.dead_letter_view import dead_letter_view
 from ingestd.daemon.console.elements import (
     UNKNOWN,
-    change,
     number,
     table,
     text,
@@ -23,7 +23,7 @@ from ingestd.daemon.console.elements import (
 from ingestd.daemon.console.health import conditions
 from ingestd.daemon.console.stored_dead_letters import StoredDeadLetters
 from ingestd.daemon.console.table_details import TableDetails
-from ingestd.daemon.console.table_view import table_view
+from ingestd.daemon.console.table_view import compactions_table, table_view
 from ingestd.daemon.samples import SAMPLE_SECONDS, by_step, total_lag
 
 Document = Mapping[str, Any]
@@ -37,7 +37,7 @@ ASSETS: Mapping[str, str] = {
 """The other files of the console, with their content types."""
 DEAD_LETTERS = "/dead-letters"
 PAGE_ROWS = 100
-"""Maximum number of tables on one page, and of partitions that are shown of one topic."""
+"""Maximum number of tables, of topics and of partitions on one page."""
 SPANS: Mapping[str, float] = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0, "24 h": 86_400.0}
 """The times that the charts can show, in seconds."""
 _CHARTS = (
@@ -50,14 +50,34 @@ _STEPS = 240
 """Maximum number of points of a chart."""
 _FEW = 10
 _NAMED = 3
-_NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 _REACHABLE = {True: "reachable", False: "not reachable", None: "not polled yet"}
-_RUNBOOK = "docs/alerts.md"
+_SYMPTOMS = "Symptoms"
+
+
+class _Topic(NamedTuple):
+    """A topic with its partitions; `source` is the name of its source, `state` what is known."""
+
+    source: str
+    state: Document
+    name: str
+    partitions: Document
 
 
 def asset(path: str) -> bytes:
-    """Return the content of one of `ASSETS` by its path."""
+    """Return the content of a file of the console by its path, such as one of `ASSETS`."""
     return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
+
+
+@cache
+def _runbook() -> str:
+    return asset("/runbook.html").decode()
+
+
+def _first_steps(name: str) -> str:
+    """Return a link to the part of the runbook about an alert or a class of errors."""
+    if f'id="{name.lower()}"' not in _runbook():
+        name = _SYMPTOMS
+    return f'<a href="/runbook#{name.lower()}">First steps: {name}</a>'
 
 
 def console_page(
@@ -78,7 +98,8 @@ def page_of_table(
     name: str, details: TableDetails | str, status: Document, links: Mapping[str, str]
 ) -> bytes:
     """Return the HTML page of a table; `details` is an error message if they could not be read."""
-    return _page("/tables", name, status, table_view(name, details), links)
+    view = table_view(name, details) + compactions_table(status["maintenance"], name)
+    return _page("/tables", name, status, view, links)
 
 
 def page_of_dead_letters(
@@ -128,11 +149,7 @@ def _head(status: Document) -> str:
     state = text(status["state"])
     items = "".join(
         f'<li class="{condition.level}">{text(condition.text)}'
-        + (
-            f" <small>First steps: {_RUNBOOK}, “{condition.runbook}”.</small>"
-            if condition.runbook
-            else ""
-        )
+        + (f" {_first_steps(condition.runbook)}" if condition.runbook else "")
         + "</li>"
         for condition in conditions(status)
     )
@@ -154,7 +171,7 @@ def _overview(status: Document, query: Query) -> str:
             _charts(status, query),
             _errors(recent["errors"][:3]),
             _tables(title, slowest[:_FEW], status["maintenance"]),
-            _topics(status, query) if len(tables) <= _FEW else "",
+            _topics("Topics", _topics_of(status)) if len(tables) <= _FEW else "",
             _batches(recent["batches"][:_FEW]),
             _letters(recent["rejected"][:_FEW]),
         )
@@ -201,7 +218,10 @@ def _charts(status: Document, query: Query) -> str:
 
 def _lag_order(state: Document) -> float:
     """Return the lag of a table in seconds; an unknown lag is infinite."""
-    lag = state["lag_seconds"]
+    return _unknown_first(state["lag_seconds"])
+
+
+def _unknown_first(lag: float | None) -> float:
     return float("inf") if lag is None else float(lag)
 
 
@@ -224,19 +244,28 @@ def _all_tables(status: Document, query: Query) -> str:
         if search in name.lower() and not (behind and state["lag_seconds"] == 0)
     ]
     items.sort(key=_SORT.get(order, _SORT["name"]))
-    pages = max(-(-len(items) // PAGE_ROWS), 1)
+    page, pages = _asked_page(query, len(items))
+    title = f"Tables, {len(items):,} of {len(status['tables']):,}"
+    listed = _tables(title, items[_rows_of(page)], status["maintenance"])
+    return _search_form(query, _SORT) + listed + _page_links("/tables", query, page, pages)
+
+
+def _asked_page(query: Query, rows: int) -> tuple[int, int]:
+    """Return the page that the query asks for, from 1 on, and the number of pages."""
+    pages = max(-(-rows // PAGE_ROWS), 1)
     asked = query.get("page", "1")
     page = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 7 else 1
-    start = (page - 1) * PAGE_ROWS
-    title = f"Tables, {len(items):,} of {len(status['tables']):,}"
-    listed = _tables(title, items[start : start + PAGE_ROWS], status["maintenance"])
-    return _search_form(query) + listed + _page_links(query, page, pages)
+    return page, pages
 
 
-def _search_form(query: Query) -> str:
+def _rows_of(page: int) -> slice:
+    return slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS)
+
+
+def _search_form(query: Query, orders: Iterable[str]) -> str:
     options = "".join(
         f"<option{' selected' if name == query.get('sort') else ''}>{name}</option>"
-        for name in _SORT
+        for name in orders
     )
     checked = " checked" if query.get("behind") == "1" else ""
     return (
@@ -248,14 +277,14 @@ def _search_form(query: Query) -> str:
     )
 
 
-def _page_links(query: Query, page: int, pages: int) -> str:
+def _page_links(path: str, query: Query, page: int, pages: int) -> str:
     if pages == 1:
         return ""
 
     def link(to: int, label: str) -> str:
         if not 1 <= to <= pages:
             return ""
-        return f'<a href="/tables?{text(urlencode({**query, "page": to}))}">{label}</a>'
+        return f'<a href="{path}?{text(urlencode({**query, "page": to}))}">{label}</a>'
 
     here = f"page {page} of {pages}"
     return (
@@ -287,36 +316,80 @@ def _tables(title: str, tables: Iterable[tuple[str, Document]], maintenance: Doc
     return table("tables", title, head, rows, "no table", numbers=numbers)
 
 
-def _topics(status: Document, _: Query) -> str:
+def _topics_of(status: Document) -> list[_Topic]:
+    return [
+        _Topic(name, source, topic, partitions)
+        for name, source in status["sources"].items()
+        for topic, partitions in source["topics"].items() or ((UNKNOWN, {}),)
+    ]
+
+
+def _topics(title: str, topics: Iterable[_Topic]) -> str:
     rows = []
-    for name, source in status["sources"].items():
-        for topic, partitions in source["topics"].items() or ((UNKNOWN, {}),):
-            lags = [partition["lag"] for partition in partitions.values()]
-            lag = None if None in lags or not lags else sum(lags)
-            state = _REACHABLE[source["reachable"]]
-            if topic in source["set_aside"]:
-                state = f"<b>set aside</b>, {state}"
-            count = number(len(partitions) or None)
-            rows.append((text(name), text(topic), count, number(lag), state))
+    for name, source, topic, partitions in topics:
+        state = _REACHABLE[source["reachable"]]
+        if topic in source["set_aside"]:
+            state = f"<b>set aside</b>, {state}"
+        link = f'<a href="/topics?{text(urlencode({"q": topic}))}">{text(topic)}</a>'
+        lag = number(_topic_lag(partitions))
+        rows.append((text(name), link, number(len(partitions) or None), lag, state))
     head = ("source", "topic", "partitions", "lag in records", "brokers")
-    return table("topics", "Topics", head, rows, "no source", numbers=head[2:4])
+    return table("topics", title, head, rows, "no source", numbers=head[2:4])
+
+
+def _topic_lag(partitions: Document) -> int | None:
+    lags = [partition["lag"] for partition in partitions.values()]
+    return None if None in lags or not lags else sum(lags)
+
+
+_TOPIC_SORT: Mapping[str, Callable[[_Topic], Any]] = {
+    "name": lambda topic: topic.name,
+    "lag": lambda topic: -_unknown_first(_topic_lag(topic.partitions)),
+}
 
 
 def _all_topics(status: Document, query: Query) -> str:
-    partitions = (
+    """Return the topics that match the query's search, and partitions of those on this page.
+
+    The partitions of a single topic have pages, too.
+    """
+    search, behind = query.get("q", ""), query.get("behind") == "1"
+    known = _topics_of(status)
+    found = [topic for topic in known if search.lower() in topic.name.lower()]
+    found = [topic for topic in found if topic.name == search] or found
+    found = [topic for topic in found if not (behind and _topic_lag(topic.partitions) == 0)]
+    found.sort(key=_TOPIC_SORT.get(query.get("sort", "name"), _TOPIC_SORT["name"]))
+    one = len(found) == 1
+    page, pages = _asked_page(query, len(found[0].partitions) if one else len(found))
+    shown = found if one else found[_rows_of(page)]
+    partitions = [
+        (topic.name, number, offsets)
+        for topic in shown
+        for number, offsets in topic.partitions.items()
+    ]
+    rows = partitions[_rows_of(page)] if one else partitions[:PAGE_ROWS]
+    return "".join(
+        (
+            _search_form(query, _TOPIC_SORT),
+            _topics(f"Topics, {len(found):,} of {len(known):,}", shown),
+            _partitions(f"Partitions, {len(rows):,} of {len(partitions):,}", rows),
+            _page_links("/topics", query, page, pages),
+        )
+    )
+
+
+def _partitions(title: str, partitions: Iterable[tuple[str, str, Document]]) -> str:
+    rows = (
         (
             f"{text(topic)}/{partition}",
             number(offsets["position"]),
             number(offsets["end"]),
             number(offsets["lag"]),
         )
-        for source in status["sources"].values()
-        for topic, partitions in source["topics"].items()
-        for partition, offsets in list(partitions.items())[:PAGE_ROWS]
+        for topic, partition, offsets in partitions
     )
     head = ("topic/partition", "position in the tables", "end offset", "lag in records")
-    shown = table("partitions", "Partitions", head, partitions, "none is known", numbers=head[1:])
-    return _topics(status, query) + shown
+    return table("partitions", title, head, rows, "none is known", numbers=head[1:])
 
 
 def _batches(batches: Iterable[Document]) -> str:
@@ -352,16 +425,16 @@ def _errors(errors: Sequence[Document]) -> str:
     if not errors:
         return ""
     items = "".join(
-        f"<li><b>{text(error['type'])}</b> {time_tag(error['at'])}<br>{text(error['message'])}</li>"
+        f"<li><b>{text(error['type'])}</b> {time_tag(error['at'])}<br>{text(error['message'])} "
+        f"{_first_steps(error['type'])}</li>"
         for error in errors
     )
     return f'<section class="trouble"><h2>Errors</h2><ul>{items}</ul></section>'
 
 
 def _all_errors(status: Document, _: Query) -> str:
-    first_steps = f"<p>First steps by error: {_RUNBOOK}, “Symptoms”.</p>"
     listed = _errors(status["recent"]["errors"])
-    return (listed or '<p class="empty">No error in the last 24 hours.</p>') + first_steps
+    return listed or '<p class="empty">No error in the last 24 hours.</p>'
 
 
 def _letters(rejected: Sequence[Document]) -> str:
@@ -393,31 +466,7 @@ def _maintenance(status: Document, _: Query) -> str:
     schemas = table(
         "schemas", "Schema changes", head, changes, "none since the start", long=head[3:]
     )
-    if not maintenance:
-        return schemas
-    compactions = (
-        (
-            text(compaction["table"]),
-            time_tag(compaction["at"]),
-            text(": ".join(filter(None, (compaction["result"], compaction["message"])))),
-            number(compaction.get("seconds")),
-            change(compaction, "files_before", "files_after"),
-            change(compaction, "bytes_read", "bytes_written"),
-            number(compaction.get("snapshot_id")),
-        )
-        for compaction in maintenance["compactions"]
-    )
-    columns = ("table", "finished", "result", "seconds", "files", "bytes", "snapshot")
-    nothing = _NO_COMPACTION[maintenance["mode"] == "off"]
-    return schemas + table(
-        "compactions",
-        "Compactions",
-        columns,
-        compactions,
-        nothing,
-        numbers=columns[3:],
-        long=columns[2:3],
-    )
+    return schemas + compactions_table(maintenance)
 
 
 def _configuration(status: Document, _: Query) -> str:
@@ -438,4 +487,5 @@ _VIEWS: Mapping[str, tuple[str, Callable[[Document, Query], str]]] = {
     "/errors": ("Errors", _all_errors),
     "/changes": ("Schemas and compactions", _maintenance),
     "/configuration": ("Configuration", _configuration),
+    "/runbook": ("Runbook", lambda *_: f'<div class="runbook">{_runbook()}</div>'),
 }

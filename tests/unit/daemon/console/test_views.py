@@ -10,7 +10,7 @@ from ingestd.daemon.console.views import ASSETS, SPANS, asset, console_page
 from ingestd.daemon.recent_history import SavedHistory
 from ingestd.daemon.samples import Sample
 from ingestd.daemon.status import Status
-from ingestd.errors import SourceError
+from ingestd.errors import IngestdError, OffsetLostError, SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
@@ -87,7 +87,35 @@ def test_errors_come_before_everything_that_is_well(status: Status) -> None:
     status.failed(SourceError("no broker; look at the network policy"))
     page = outline(status)
     assert page.of("h2")[0] == "Errors"
-    assert "no broker; look at the network policy" in page.of("li")
+    assert "no broker; look at the network policy " in page.of("li")
+
+
+@pytest.mark.parametrize(
+    ("error", "part"),
+    [(OffsetLostError("a gap"), "OffsetLostError"), (IngestdError("a bug"), "Symptoms")],
+)
+def test_errors_link_to_their_part_of_the_runbook(
+    status: Status, error: IngestdError, part: str
+) -> None:
+    status.failed(error)
+    runbook = outline(status, "/runbook")
+    assert runbook.open == []
+    ids = {one["id"] for _, one in runbook.attributes if "id" in one}
+    for path in ("/", "/errors"):
+        page = outline(status, path)
+        links = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
+        assert f"/runbook#{part.lower()}" in links
+        assert f"First steps: {part}" in page.of("a")
+        assert {link.partition("#")[2] for link in links if link.startswith("/runbook#")} <= ids
+
+
+def test_the_runbook_links_to_nothing_that_the_daemon_does_not_serve(status: Status) -> None:
+    page = outline(status, "/runbook")
+    links = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
+    ids = {f"#{one['id']}" for _, one in page.attributes if "id" in one}
+    views = {link for link in links if link.startswith("/")}
+    assert links - views - ids == set()
+    assert any("docs/operations.md" in text for text in page.of("td"))
 
 
 def test_changes_of_schemas_are_reported_newest_first(status: Status) -> None:
@@ -165,9 +193,10 @@ def test_every_view_is_well_formed_and_linked(status: Status) -> None:
     page = outline(status)
     linked = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
     views = linked - {"#status", "/tables/db.orders", *LINKS}
-    assert len(views) == 8 + len(SPANS)
+    parts = {view for view in views if "#" in view}
+    assert len(views - parts) == 9 + len(SPANS) + 1, "views, times of charts, and a topic"
     for view in views:
-        path, _, query = view.partition("?")
+        path, _, query = view.partition("#")[0].partition("?")
         assert outline(status, path, **dict(parse_qsl(query))).open == []
 
 
@@ -264,6 +293,32 @@ def test_tables_are_searched_and_sorted(status: Status) -> None:
         *outline(status, "/tables").of("td"),
         *outline(status, "/tables").of("time"),
     }
+
+
+def test_topics_are_searched_sorted_and_paged() -> None:
+    status = Status("shop", "1", ["s"], lambda: 1_700_000_000.0, lambda: 5.0)
+    ends = {f"t{n:04}": {0: 5} for n in range(2000)} | {"wide": dict.fromkeys(range(250), 5)}
+    covered = {topic: dict.fromkeys(ends[topic], 5) for topic in ends} | {"t0007": {0: 1}}
+    status.batch_finished(BatchSummary("1", {"s": covered}, (), Counts()))
+    status.source_answered("s", ends)
+
+    def shown(**query: str) -> tuple[list[str], list[str]]:
+        html = console_page("/topics", query, status.console_document(), LINKS)
+        assert html is not None
+        assert len(html) < 60_000
+        page = Outline(html.decode())
+        assert page.open == []
+        assert len([tag for tag, _ in page.attributes if tag == "tr"]) <= 202
+        return [text for text in page.of("a") if text in ends], page.of("h2")
+
+    topics, titles = shown()
+    assert topics == [f"t{n:04}" for n in range(100)]
+    assert titles == ["Topics, 2,001 of 2,001", "Partitions, 100 of 100"]
+    assert shown(page="21")[0] == ["wide"]
+    assert shown(sort="lag")[0][0] == "t0007"
+    assert shown(behind="1")[0] == ["t0007"]
+    assert shown(q="T000")[0] == [f"t{n:04}" for n in range(10)]
+    assert shown(q="WIDE", page="3") == (["wide"], ["Topics, 1 of 2,001", "Partitions, 50 of 250"])
 
 
 @pytest.mark.parametrize("path", ASSETS)
