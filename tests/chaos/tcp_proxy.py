@@ -73,7 +73,7 @@ class TcpProxy(Closing):
         host, _, port = self.target.rpartition(":")
         self._flows.wait()
         try:
-            outside = socket.create_connection((host, int(port)), 10)
+            outside = socket.create_connection((host, int(port)), 60)
         except OSError:
             inside.close()
             return

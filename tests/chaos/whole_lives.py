@@ -279,7 +279,7 @@ def born(root: Path, broker: DevBroker, startup: str, policy: str) -> WholeWorld
     kafka = WholeKafka(broker=broker)
     kafka.real = {
         name: Topic("")
-        for name in admin(broker).list_topics(timeout=10).topics
+        for name in admin(broker).list_topics(timeout=WAIT_SECONDS).topics
         if name.startswith(("shop.", "copy."))
     }
     truth = WholeTruth(

@@ -45,7 +45,7 @@ def run(path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
         [*COMMAND, "run", "-c", str(path), "--until-latest"],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
         env={**os.environ, "CANARY": CANARY, **environ},
     )

@@ -16,7 +16,7 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from tests.support.command_line import run_command
-from tests.support.daemon import catch_up, ingestd
+from tests.support.daemon import catch_up
 from tests.support.kafka_broker import Record, produce
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -138,7 +138,8 @@ class Moving:
 
     def check_compacted(self, readers: Readers) -> None:
         """Assert that the table is right by our own reading, and after Java has compacted it."""
-        assert ingestd("verify", readers.warehouse, f"{DATABASE}.moving").returncode == 0
+        verified = run_command(readers.capsys, "verify", readers.warehouse, f"{DATABASE}.moving")
+        assert verified.code == 0, verified.out
         readers.oracle.compact(readers.warehouse, DATABASE, "moving")
         self.check(readers)
 

@@ -45,9 +45,9 @@ def test_the_demo_ends_with_tables_that_hold_what_the_workload_ends_in(
     shown = [shape(line) for line in block("Quick start", "text").splitlines() if line]
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert [one.pattern for one in shown if not any(map(one.fullmatch, printed))] == []
-    read = ingestd("read", tmp_path / "demo" / "warehouse", "shop.orders")
-    assert read.returncode == 0, read.stderr
-    assert read.stdout.count("\n") > 100
+    read = run_command(capsys, "read", tmp_path / "demo" / "warehouse", "shop.orders")
+    assert read.code == 0, read.err
+    assert read.out.count("\n") > 100
     # The same for programs, of the same tables.
     monkeypatch.setattr(demo, "prepared", lambda folder: folder)
     monkeypatch.setattr(demo, "worked", lambda *_: Timings(records=2100, ingested_seconds=1.5))

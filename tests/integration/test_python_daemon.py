@@ -67,11 +67,11 @@ def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_end
     assert daemon.stdin is not None
     assert daemon.stdout is not None
     (port,) = struct.unpack("!i", daemon.stdout.read(4))
-    with socket.create_connection(("127.0.0.1", port), 30) as first:
+    with socket.create_connection(("127.0.0.1", port), 120) as first:
         (worker,) = struct.unpack("!i", first.recv(4))
         for pid in (daemon.pid, worker):
             os.kill(pid, signal.SIGTERM)
-        with socket.create_connection(("127.0.0.1", port), 30) as second:
+        with socket.create_connection(("127.0.0.1", port), 120) as second:
             (other,) = struct.unpack("!i", second.recv(4))  # the daemon serves
             os.kill(other, 0)
         os.kill(worker, 0)
@@ -114,7 +114,7 @@ def test_workers_write_with_the_umask_of_the_driver_whatever_the_daemon_s_own_is
     assert daemon.stdout is not None
     (port,) = struct.unpack("!i", daemon.stdout.read(4))
     assert umask_of(daemon.pid) == 0o077
-    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", port), 120) as connection:
         (worker,) = struct.unpack("!i", connection.recv(4))
         connection.sendall(struct.pack("!i", 1) + b"s")
         assert connection.recv(6) == struct.pack("!i", 2) + b"ok"  # it is in its loop

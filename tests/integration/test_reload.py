@@ -1,15 +1,16 @@
 """A running daemon follows changes from outside: a reloaded file, and a rolled back table."""
 
 import json
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import ingestd, run_daemon
-from tests.support.ledger import Ledger
+from tests.support.command_line import run_command
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
+from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -19,7 +20,7 @@ EVENTS = 4_000
 
 
 def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
     ledger.produce(broker, 0, EVENTS // 2)
@@ -33,15 +34,14 @@ def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
         daemon.reload(only_accounts)
         daemon.wait_until((tables / "entry" / "snapshot" / "snapshot-1").exists)
         ledger.produce(broker, EVENTS // 2)
-        _await_all(ledger, tmp_path, oracle)
+        Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
         first = min(_snapshots(tables / "entry"))
         name = f"{DATABASE}.entry"
-        rolled = ingestd(
-            "rollback", tmp_path / "warehouse", name, "--snapshot", first, "--yes", "--json"
-        )
-        [reopened] = json.loads(rolled.stdout)["reopened_by"]
+        words = ("rollback", tmp_path / "warehouse", name, "--snapshot", first, "--yes", "--json")
+        [reopened] = json.loads(run_command(capsys, *words).out)["reopened_by"]
         assert f"process {daemon.process.pid} on " in reopened
-        _await_all(ledger, tmp_path, oracle)  # no record arrives, and it is filled again
+        # No record arrives, and it is filled again.
+        daemon.wait_until(lambda: not judge(ledger, tmp_path / "warehouse", oracle))
         daemon.terminate()
         warned = daemon.logged("configuration_warning")["problem"]
         assert "partition-keys = [id] has no effect, the table exists with none" in warned
@@ -51,9 +51,3 @@ def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
 
 def _snapshots(table: Path) -> list[int]:
     return [int(path.name.removeprefix("snapshot-")) for path in table.glob("snapshot/snapshot-*")]
-
-
-def _await_all(ledger: Ledger, folder: Path, oracle: Oracle) -> None:
-    end = time.monotonic() + 120
-    while judge(ledger, folder / "warehouse", oracle) and time.monotonic() < end:
-        time.sleep(1)

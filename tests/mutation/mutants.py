@@ -43,10 +43,10 @@ AREAS = {
         f"{TABLE}cross_partition",
         f"{TABLE}metadata/index_entries.py",
         f"{TABLE}files/deletion_vectors.py",
-        f"{TABLE}files/file_index.py",
+        f"{TABLE}files/data_file_indexes.py",
         f"{TABLE}rewrite/index_repair.py",
         *(f"paimon/spec/{name}.py" for name in ("index_manifest", "file_index")),
-        *(f"paimon/spec/file_index_{name}.py" for name in ("bitmap", "bloom")),
+        *(f"paimon/spec/file_index_{name}.py" for name in ("bitmap", "bloom", "bsi", "range")),
     ),
     "maintenance": (f"{TABLE}compact", f"{TABLE}retention", "ingest/maintenance"),
 }

@@ -213,7 +213,7 @@ def catch_up(config: Mapping[str, Any], folder: Path, *, timeout: float = 240) -
     return daemon
 
 
-def ingestd(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def ingestd(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """Run one command line to its end; output is captured."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],

@@ -49,8 +49,7 @@ class RegistryServer(Closing):
     def url(self) -> str:
         """Where it listens."""
         scheme = "https" if "certificate" in self._options else "http"
-        host = "localhost" if "certificate" in self._options else "127.0.0.1"
-        return f"{scheme}://{host}:{self.port}"
+        return f"{scheme}://127.0.0.1:{self.port}"
 
     @property
     def hits(self) -> Counter[str]:

@@ -11,13 +11,15 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import pytest
+
 from ingestd.dev.jars import cache_folder
 from tests.support.daemon import free_port
 from tests.support.made_once import built_by_go
 
 VERSION = "v1.8.0"
 _PROGRAM = "github.com/versity/versitygw/cmd/versitygw"
-_BUILD_SECONDS = 600
+_BUILD_SECONDS = 1800
 _KEY, _SECRET = "ingestd", "ingestd-secret"
 
 
@@ -70,8 +72,11 @@ def _program() -> Path:
 
 
 def built() -> Path:
-    """The server's program, from the cache or built into it; SubprocessError when it cannot be."""
-    return built_by_go(_program(), f"{_PROGRAM}@{VERSION}", _BUILD_SECONDS)
+    """The server's program, from the cache or built into it; skips the test when it cannot be."""
+    try:
+        return built_by_go(_program(), f"{_PROGRAM}@{VERSION}", _BUILD_SECONDS)
+    except subprocess.SubprocessError as error:
+        pytest.skip(f"the S3 server cannot be built here: {error}")
 
 
 def _wait(endpoint: str, process: subprocess.Popen[bytes]) -> None:

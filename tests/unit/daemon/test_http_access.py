@@ -46,7 +46,7 @@ def silent_clients(server: HttpServer, count: int) -> Iterator[None]:
     host, _, port = server.address.rpartition(":")
     with ExitStack() as clients:
         for _ in range(count):
-            clients.enter_context(socket.create_connection((host, int(port)), 10))
+            clients.enter_context(socket.create_connection((host, int(port)), 60))
         yield
 
 
@@ -112,7 +112,7 @@ def subject(server: HttpServer, authority: Authority) -> str:
     trusting = ssl.create_default_context(cafile=str(authority.path))
     host, port = server.address.split(":")
     with (
-        socket.create_connection((host, int(port)), 10) as plain,
+        socket.create_connection((host, int(port)), 60) as plain,
         trusting.wrap_socket(plain, server_hostname=host) as secured,
     ):
         found = secured.getpeercert()
@@ -145,7 +145,7 @@ def test_files_that_are_no_certificate_are_a_fault_of_the_configuration(tmp_path
 def test_a_request_may_not_be_longer_than_its_limit() -> None:
     with serving(HttpAccess()) as server:
         host, port = server.address.split(":")
-        with socket.create_connection((host, int(port)), 10) as client:
+        with socket.create_connection((host, int(port)), 60) as client:
             client.sendall(b"GET /livez HTTP/1.0\r\nX: " + b"x" * 20_000 + b"\r\n\r\n")
             assert b"200 OK" not in _all_of(client)
 

@@ -156,7 +156,7 @@ def test_the_page_brings_its_own_files(server: HttpServer, path: str, kind: str)
 
 def connected(server: HttpServer, sent: bytes = b"") -> socket.socket:
     host, _, port = server.address.rpartition(":")
-    client = socket.create_connection((host, int(port)), 10)
+    client = socket.create_connection((host, int(port)), 60)
     client.sendall(sent)
     return client
 

@@ -80,7 +80,7 @@ def produce(address: tuple[str, int], topic: bytes, batch: bytes) -> None:
     text = struct.pack(">h", len(topic)) + topic
     request = struct.pack(">hhih", 0, 7, 1, -1) + struct.pack(">hhi", -1, 1, 5000)
     request += struct.pack(">i", 1) + text + struct.pack(">iii", 1, 0, len(batch)) + batch
-    with socket.create_connection(address, 10) as connection:
+    with socket.create_connection(address, 60) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         assert connection.recv(1000)
 

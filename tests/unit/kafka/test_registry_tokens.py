@@ -2,10 +2,10 @@
 
 import logging
 import pickle
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from ingestd.log import redact
 from ingestd.secret_references import resolve
 from ingestd.spark.sealed_task import SealedTask, seal
 from tests.support.certificates import HAS_OPENSSL, Authority
+from tests.support.clock import Clock
 from tests.support.registry_server import RegistryServer
 from tests.support.scripted_http import Reply, ScriptedServer
 from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint
@@ -63,15 +64,18 @@ def test_threads_share_a_token_of_an_endpoint_with_https(tmp_path: Path) -> None
 
 
 def test_a_token_is_renewed_before_it_expires_and_used_while_the_endpoint_is_down(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with TokenEndpoint(4.0) as tokens, RegistryServer(DOCUMENT, token_uses=100) as server:
+    clock = Clock(0.0)
+    monkeypatch.setattr(registry_tokens, "time", SimpleNamespace(monotonic=clock))
+    with TokenEndpoint(3600.0) as tokens, RegistryServer(DOCUMENT, token_uses=100) as server:
         registry = registry_at(server.url, tokens.url)
-        begun = time.monotonic()
-        assert registry.find(1) and registry.find(2)
+        assert registry.find(1)
+        clock.now = 2879.0
+        assert registry.find(2)
         assert tokens.given == 1
         tokens.down = True
-        time.sleep(max(0.0, begun + 3.25 - time.monotonic()))
+        clock.now = 2881.0
         assert not caplog.messages
         registry.find(3)
         assert "schema_registry_token_retry" in caplog.messages

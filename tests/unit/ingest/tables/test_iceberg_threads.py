@@ -36,13 +36,13 @@ def test_a_table_is_worked_on_once_at_a_time_and_again_for_what_came_meanwhile(
     def slow(of: FileStoreTable, *, committed: CommitResult) -> bool:
         calls.append(len(committed.deltas))
         begun.release()
-        assert go.wait(30)
+        assert go.wait(120)
         return len(calls) > 1
 
     monkeypatch.setattr(iceberg_threads, "update_iceberg", slow)
     threads = IcebergThreads()
     threads.submit("db.t", table, put(table, [{"id": 0}]))
-    assert begun.acquire(timeout=30)
+    assert begun.acquire(timeout=120)
     for number in range(12):
         threads.submit("db.t", table, put(table, [{"id": number}]))
     go.set()
