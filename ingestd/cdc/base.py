@@ -365,10 +365,10 @@ def comment_events(
 class Decoded:
     """The result of decoding a chunk.
 
-    Each record is counted in exactly one of the first four fields. `control` is the number of valid
-    records without a row: tombstones, heartbeats, transaction events, schema changes and logical
-    messages. `schema_changes` are the column renames and drops that schema changes prove, and
-    comments.
+    Each record contributes to exactly one of `batches`, `rejected`, `truncates` and `control`.
+    `control` is the number of valid records without a row: tombstones, heartbeats, transaction
+    events, schema changes and logical messages. `schema_changes` are the column renames and drops
+    that schema changes prove, and comments.
     """
 
     batches: list[ChangeBatch]

@@ -58,8 +58,8 @@ class Connector(Protocol[_P]):
     def state_at(self, position: _P) -> ConnectorState | None:
         """Return whether the connector has passed a position of the log, and whether it runs.
 
-        Returns None if its state is not visible. Raises ConfigError if it is ambiguous which
-        connector this is.
+        Returns None if its state is not visible. Raises ConfigError if the connector is not found,
+        or several connectors match.
         """
 
 

@@ -44,9 +44,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class HashedRows:
-    """The source of a query that hashes rows: the text after FROM, and the SQL of canonical texts.
+    """The source of a query that hashes rows.
 
-    `texts` are expressions of the canonical text of each compared column of `source`.
+    `source` is the text after FROM. `texts` are SQL expressions of the canonical text of each
+    compared column.
     """
 
     source: str

@@ -80,9 +80,10 @@ def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
 
 @dataclass(slots=True)
 class Samples:
-    """All samples of the last hour in which the daemon ran, and one per minute of 23 hours before.
+    """All samples of the last hour, and one sample per minute of the 23 hours before.
 
-    Both are oldest first. Not thread-safe.
+    `in_full` and `minutes` are oldest first; only hours in which the daemon ran count. Not
+    thread-safe.
     """
 
     in_full: deque[Sample] = field(default_factory=lambda: deque(maxlen=_IN_FULL))

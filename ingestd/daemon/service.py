@@ -245,7 +245,10 @@ def _refuse_second_daemon(settings: PipelineSettings) -> None:
 def daemon_settings(
     loaded: LoadedConfig, version: str, spans: SpanSink | None, *, until_latest: bool
 ) -> DaemonSettings:
-    """Return the settings of the daemon from a loaded file, without notices."""
+    """Return the settings of the daemon from a loaded file, without notices.
+
+    `version` is the version of ingestd. The last two arguments are stored unchanged.
+    """
     restart, lines, http = loaded.config.restart, loaded.config.logging, loaded.config.http
     return DaemonSettings(
         listen=http.listen,

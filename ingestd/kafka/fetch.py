@@ -197,7 +197,7 @@ def fetch_all(
 def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
     """Yield groups of small ranges of different topic partitions, to be read together.
 
-    A group has at most `max_records` offsets, except a larger range, which is a group of its own.
+    A group has at most `max_records` offsets; a larger range is a group of its own.
     """
     bundle: list[OffsetRange] = []
     partitions: set[TopicAndPartition] = set()

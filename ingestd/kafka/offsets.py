@@ -131,7 +131,7 @@ class OffsetClient:
         return ids
 
     def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return a key that identifies the logs of each of `topics` that exists, by name.
+        """Return a key that identifies the logs of a topic, for each existing topic of `topics`.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """
@@ -159,8 +159,8 @@ class OffsetClient:
         """Return the offsets from which logs diverge from what was read.
 
         `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
-        contains only diverging logs, with -1 if a log does not know the epoch, because it is a
-        different log.
+        contains only diverging logs. The offset -1 stands for a log that does not know the epoch,
+        and thus is a different log.
         """
         return divergences(self.source, positions, self._admin.seconds) if positions else {}
 

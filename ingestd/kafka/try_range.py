@@ -31,11 +31,11 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a process that reads ranges as a trial, or with `first_only` only one chunk of them.
+    """Start a process that reads ranges as a trial.
 
-    The chunk of a single range is one record. A single range is fetched one record batch at a time.
-    `memory` is the memory limit of the process in bytes. The exit code is 0 on success, as the
-    module describes.
+    With `first_only`, it reads only one chunk of them. A single range is fetched one record batch
+    at a time, and its chunk is one record. `memory` is the memory limit of the process in bytes.
+    The exit code is 0 on success, as the module describes.
     """
     if len(ranges) == 1:
         other_properties = {

@@ -67,10 +67,10 @@ class RowHistory:
 class ValueOrigins:
     """The origins of the values of a column, for n rows; each array (n,) has indices of rows.
 
-    A value has at most one origin, and the other arrays have `_ABSENT` for it. `rows` has the index
-    of the row that has the value; `table_keys`, the index of a row whose key had the value in the
-    table at the beginning of the history; `unpaired`, the index of an insert whose delete is not in
-    the history, so that the value cannot be traced further.
+    A value has at most one origin, and the other arrays have -1 for it. `rows` has the index of the
+    row that has the value; `table_keys`, the index of a row whose key had the value in the table at
+    the beginning of the history; `unpaired`, the index of an insert whose delete is not in the
+    history, so that the value cannot be traced further.
     """
 
     rows: Indices
@@ -80,7 +80,7 @@ class ValueOrigins:
     def of(self, rows: Indices) -> "ValueOrigins":
         """Return the origins of the values of the rows at these indices.
 
-        An index that is `_ABSENT` has no origin.
+        The index -1 has no origin.
         """
         taken = [
             np.append(array, _ABSENT)[rows] for array in (self.rows, self.table_keys, self.unpaired)
@@ -89,7 +89,7 @@ class ValueOrigins:
 
 
 def deletes_of_inserts(history: RowHistory) -> Indices:
-    """Return, for each row, the index of the delete of the same update, or `_ABSENT` if unknown.
+    """Return, for each row, the index of the delete of the same update, or -1 if unknown.
 
     Rows of a source table at the same position are of the same update. If the source sent its
     changes again, the first delete is returned, because only before it the row of the old key had
@@ -111,7 +111,7 @@ def deletes_of_inserts(history: RowHistory) -> Indices:
 
 
 def preceding_rows(history: RowHistory) -> Indices:
-    """Return, for each row, the index of the newest earlier row of its key, or `_ABSENT`.
+    """Return, for each row, the index of the newest earlier row of its key, or -1 if there is none.
 
     Before images are never returned.
     """
@@ -184,7 +184,7 @@ class Wanted:
 class FoundValues:
     """The values found for one column; `indices` (n,) has the index of the value of each insert.
 
-    An index is `_ABSENT` if no value was found.
+    An index is -1 if no value was found.
     """
 
     values: Values

@@ -96,10 +96,11 @@ class CompactionOutcome:
 class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
-    `due_since` is None while no trigger is reached. `examined` is whether a compaction has examined
-    the table since the driver started; if not, a compaction is due at `first_due_at` in any case.
-    `level_0` is the number of level-0 files, or None until the table is examined; it is always None
-    for a table without a primary key.
+    `running` states that a job runs. The next expiry is due at `expires_at`, and no compaction
+    starts before `not_before`. `due_since` is None while no trigger is reached. `examined` is
+    whether a compaction has examined the table since the driver started; if not, a compaction is
+    due at `first_due_at` in any case. `level_0` is the number of level-0 files, or None until the
+    table is examined; it is always None for a table without a primary key.
     """
 
     rules: WorkRules

@@ -85,7 +85,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class RecountSpan:
-    """The offset ranges that a recount replays.
+    """The offset ranges, from `start` to `end`, that a recount replays.
 
     `complete` states whether these are all offsets that the table covers.
     """

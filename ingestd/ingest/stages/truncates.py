@@ -71,8 +71,8 @@ class Stream:
 class Truncates:
     """The decisions on the truncates of a batch.
 
-    `accepted` maps tables to truncate to how they are truncated. `refused` maps each truncate that
-    is not applied, as (source, topic, partition, offset), to the reason.
+    `accepted` maps each table that is truncated to its truncate point. `refused` maps each truncate
+    that is not applied, as (source, topic, partition, offset), to the reason.
     """
 
     accepted: dict[str, TruncatePoint] = field(default_factory=dict)

@@ -359,9 +359,10 @@ class TableRegistry:
     def refresh_records(self) -> list[str]:
         """Commit the records of tables whose newest snapshot has no record or is old.
 
-        Commits of other writers do not repeat the record, so their snapshot expiry would remove our
-        last record. Also, the older a record is, the more is read again if the claims file is lost.
-        Call this between batches. Returns the names of the tables. Raises the errors of `record`.
+        Commits of other writers do not repeat the record, so their snapshot expiry would remove the
+        pipeline's last record. Also, the older a record is, the more is read again if the claims
+        file is lost. Call this between batches. Returns the names of the tables. Raises the errors
+        of `record`.
         """
         refreshed: list[str] = []
         for name, managed in list(self.tables.items()):

@@ -68,11 +68,10 @@ def later_point(first: SourcePoint, second: SourcePoint) -> SourcePoint:
 
 
 def last_truncate(first: SourcePoint | None, second: SourcePoint | None) -> SourcePoint | None:
-    """Return the point up to which two truncates delete rows.
+    """Return the point up to which two truncates delete rows; None stands for no truncate.
 
-    It is the later of both, with the newer timestamp. None stands for no truncate. Timestamps never
-    decrease, so that repeated merging reaches an end, although `SourcePoint.is_after` is not
-    transitive.
+    It is the later of both, with the newer timestamp. So the timestamp never decreases if truncates
+    are combined in any order, although `SourcePoint.is_after` is not transitive.
     """
     if first is None or second is None:
         return first or second

@@ -201,8 +201,8 @@ def has_threads() -> bool:
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
     """Return the number of rows of the next part, from the width of the last part.
 
-    It is at most `_GROWTH` times the rows of the last part. `promised` is the least width of a row
-    to expect, in bytes.
+    It is at most 8 times the rows of the last part. `promised` is the least width of a row to
+    expect, in bytes.
     """
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)

@@ -140,7 +140,7 @@ class Chosen:
 
     @property
     def offsets(self) -> Indices:
-        """The bounds (keys + 1,) of the events of each key."""
+        """The bounds of each key's events in `at`; shape (keys + 1,)."""
         return np.searchsorted(self.key, np.arange(self.count + 1))
 
     @property

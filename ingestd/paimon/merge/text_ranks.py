@@ -42,9 +42,9 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
 
 
 def prefixes(array: Array) -> Codes:
-    """Return the first eight bytes of each string or binary value as a number in the same order.
+    """Return the first eight bytes of each string or binary value as a big-endian number.
 
-    The number of a null is undefined.
+    Numbers sort as the bytes do. The number of a null is undefined.
     """
     if not len(array):
         return np.empty(0, np.uint64)

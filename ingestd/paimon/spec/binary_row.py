@@ -64,7 +64,7 @@ def is_compact(t: DataType) -> bool:
 
 
 def ticks_per_milli(t: DataType) -> int:
-    """Return the units per millisecond of a timestamp type that is not compact."""
+    """Return the Arrow units per millisecond of a timestamp type of more than 3 digits."""
     return 1000 if (t.precision or 0) <= 6 else 1_000_000
 
 

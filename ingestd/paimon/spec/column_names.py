@@ -56,9 +56,10 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return, for each column with nested fields that a file format refuses, the reason.
+    """Return why a file format refuses nested fields, by the name of the column.
 
-    `types` are the columns with their types, `options` the table options.
+    Columns without a problem are left out. `types` are the columns with their types, `options` the
+    table options.
     """
     columns: dict[str, str] = {}
     for name, data_type in types.items():

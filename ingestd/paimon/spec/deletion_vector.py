@@ -55,8 +55,8 @@ def encode_dv_index(
     """Return an index file with the given vectors, and the range of each vector in the file.
 
     `vectors` has the positions of deleted rows by name of the data file. The length in the range of
-    a 32-bit vector excludes the length word and the checksum; that of a 64-bit vector includes
-    both. With `bitmap64`, positions have 64 bits.
+    a 32-bit vector excludes the length word and the checksum; the length of a 64-bit vector
+    includes both. With `bitmap64`, positions have 64 bits.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():

@@ -268,7 +268,7 @@ def class_path(home: Path) -> list[str]:
 
 
 def class_archive_path() -> Path | None:
-    """Return the path of the class archive of our JVMs, which need not exist.
+    """Return the path of the class archive of ingestd's JVMs, which need not exist.
 
     Returns None without Java or PySpark, and in the same cases as `archive_folder`.
     """

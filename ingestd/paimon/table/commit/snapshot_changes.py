@@ -248,8 +248,8 @@ def check_hash_index(
 ) -> None:
     """Raise CommitConflictError if another writer changed the hash index of these partitions.
 
-    The states are those when the change was planned, and now. The buckets of the change were
-    assigned by the index of `planned`, so a key could get into two buckets.
+    `planned` is the state with which the change was planned, `current` the newest one. The change
+    took its buckets from the index of `planned`, so a key could get into two buckets.
     """
     if planned.index_entries is current.index_entries:
         return
@@ -264,8 +264,8 @@ def check_hash_index(
 def check_key_places(table: FileStoreTable, planned: TableState, current: TableState) -> None:
     """Raise CommitConflictError if another writer may have moved keys between partitions.
 
-    The states are those when the change was planned, and now. The change was planned with the
-    partitions of keys in `planned`, so a key could get into two partitions.
+    `planned` is the state with which the change was planned, `current` the newest one. The change
+    took the partitions of keys from `planned`, so a key could get into two partitions.
     """
     if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
         return
@@ -417,7 +417,7 @@ def check_deletion_vectors(
 ) -> None:
     """Raise CommitConflictError if another commit replaced deletion vectors of changed buckets.
 
-    The states are those when the change was planned, and now.
+    `planned` is the state with which the change was planned, `current` the newest one.
     """
     if planned.index_entries is current.index_entries:
         return

@@ -101,7 +101,7 @@ class IndexCache:
     ) -> None:
         """Cache an index that becomes valid as soon as a snapshot contains the data files `files`.
 
-        `files` are names. Nothing is cached if the cache has no index of this subset of keys.
+        `files` are names. Nothing is cached if the cache has no index of the keys `share` yet.
         """
         with self._lock:
             kept = self._kept.get(_key(table, share))

@@ -52,12 +52,12 @@ class PartitionRescale:
 
     @property
     def rows(self) -> int:
-        """The number of rows in its files, before merging."""
+        """The number of rows in the partition's files, before merging."""
         return sum(entry.file.row_count for entry in self.entries)
 
     @property
     def bytes(self) -> int:
-        """The size of its files in bytes."""
+        """The size of the partition's files in bytes."""
         return sum(entry.file.file_size for entry in self.entries)
 
 
