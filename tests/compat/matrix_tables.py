@@ -15,6 +15,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.system.analyze import analyze_table
 from tests.support.every_type import COLUMNS, ROWS
+from tests.support.merge_cases import BITMAPS_64, CELLS
 from tests.support.moving_keys import Batch
 from tests.support.native_tables import NOW_MS, USER, alter, native_table, put
 
@@ -157,6 +158,12 @@ def _external(warehouse: Path) -> FileStoreTable:
     return _engine(PLAIN, [_rows(), _rows(5, 3, v="new")], paths)(warehouse)
 
 
+def _bitmaps(function: str, t: str) -> Build:
+    batches = [[{"id": 1, "b": cell}] for cell in CELLS[t]]
+    options = {"merge-engine": "aggregation", "fields.b.aggregate-function": function}
+    return _engine([("id", "INT"), ("b", t)], batches, options)
+
+
 def _multiset(warehouse: Path) -> FileStoreTable:
     columns = [("id", "INT"), ("bag", {"type": "MULTISET", "element": "STRING"})]
     table = native_table(warehouse, columns)
@@ -217,6 +224,8 @@ CAPABILITIES: Mapping[str, Build] = {
         {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
          "fields.t.aggregate-function": "listagg", "fields.g.aggregate-function": "max"},
     ),
+    "bitmaps of 32 bits (rbm32)": _bitmaps("rbm32", "BYTES"),
+    "bitmaps of 64 bits (rbm64)": _bitmaps("rbm64", BITMAPS_64),
     "sequence.field": _engine(_COUNTS, _BATCHES, {"sequence.field": "g"}),
     "sequence.field descending": _engine(
         _COUNTS, _BATCHES, {"sequence.field": "g", "sequence.field.sort-order": "descending"}

@@ -33,6 +33,7 @@ from ingestd.paimon.spec.schema_change import (
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.compat.hive_lake import NO_OPTIONS, PARAMETERS, Lake
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
@@ -340,6 +341,30 @@ def test_partitions_are_registered_by_the_next_commit_if_the_metastore_does_not_
     put(replace(table, partitions=None), [{"id": 1, "day": "c"}])  # a process that ended early
     put(lake.catalog().get_table(lake.table()), [{"id": 2, "day": "a"}])
     assert list(lake.partitions()) == ["day=a", "day=b", "day=c"]
+
+
+def test_partitions_that_are_done_are_listed_once_more(lake: Lake, tmp_path: Path) -> None:
+    columns = [("id", parse_type("INT")), ("day", parse_type("STRING"))]
+    options = {
+        "bucket": "1",
+        "metastore.partitioned-table": "true",
+        "partition.time-interval": "1 d",
+        "partition.idle-time-to-done": "1 h",
+        "partition.mark-done-action": "done-partition",
+    }
+    partitioned = new_schema(columns, ["id", "day"], ["day"], options, NOW_MS)
+    table = lake.catalog().create_table(lake.table(), partitioned)
+    put(table, [{"id": 1, "day": "2024-01-01"}, {"id": 2, "day": "2999-01-01"}])
+    there = {"day=2024-01-01", "day=2999-01-01"}
+    later = int(time.time() * 1000) + 7_200_000
+    mark_done_partitions(table, options, later, dry_run=True)
+    assert set(lake.partitions()) == there
+    for again in (table, table, lake.catalog().get_table(lake.table())):
+        mark_done_partitions(again, options, later)
+        assert set(lake.partitions()) == {*there, "day=2024-01-01.done"}
+    assert rows(table) == lake.java_rows()
+    lake.judge.append(lake.java(), lake.database, "t", [{"id": 3, "day": "2024-01-01"}], tmp_path)
+    assert len(rows(table)) == 3
 
 
 def test_databases_and_tables(lake: Lake) -> None:

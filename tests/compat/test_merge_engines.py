@@ -14,7 +14,7 @@ from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.merge_cases import CELLS, MergeCase, random_case
+from tests.support.merge_cases import BITMAPS_64, CELLS, MergeCase, random_case
 from tests.support.native_tables import native_table, open_native, put, rows_table
 from tests.support.oracle import Oracle, OracleError
 
@@ -163,16 +163,19 @@ def test_options_that_java_refuses_are_refused(name: str, tmp_path: Path, oracle
         oracle.write_spec({**spec, "steps": []}, tmp_path / "java", tmp_path)
 
 
-def test_bitmaps_are_united_to_the_same_bytes(tmp_path: Path, oracle: Oracle) -> None:
+@pytest.mark.parametrize(("function", "t"), [("rbm32", "BYTES"), ("rbm64", BITMAPS_64)])
+def test_bitmaps_are_united_to_the_same_bytes(
+    function: str, t: str, tmp_path: Path, oracle: Oracle, oracle_2: Oracle
+) -> None:
     options = {
         "bucket": "1",
         "merge-engine": "aggregation",
-        "fields.v.aggregate-function": "rbm32",
+        "fields.v.aggregate-function": function,
     }
-    table = native_table(tmp_path, [("k", "INT"), ("v", "BYTES")], keys=["k"], options=options)
-    for cell in CELLS["BYTES"]:
+    table = native_table(tmp_path, [("k", "INT"), ("v", t)], keys=["k"], options=options)
+    for cell in CELLS[t]:
         put(table, [{"k": 1, "v": cell}, {"k": 2, "v": None}, {"k": len(cell), "v": cell}])
     read = _own(table)
-    assert oracle.read(tmp_path, "db", "t") == read
+    assert oracle.read(tmp_path, "db", "t") == oracle_2.read(tmp_path, "db", "t") == read
     oracle.compact(tmp_path, "db", "t")
     assert _own(table) == oracle.read(tmp_path, "db", "t") == read

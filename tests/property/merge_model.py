@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
+from ingestd.paimon.spec.roaring64 import decode_roaring64, encode_roaring64
 from ingestd.paimon.spec.table_schema import TableSchema
 
 Row = dict[str, Any]
@@ -160,6 +161,15 @@ def _united(now: bytes, cell: bytes) -> bytes:
     return data
 
 
+def _united64(now: bytes, cell: bytes) -> bytes:
+    bitmap = decode_roaring64(now)
+    bitmap.add(decode_roaring64(cell))
+    return encode_roaring64(bitmap)
+
+
+_UNIONS = {"rbm32": _united, "rbm64": _united64}
+
+
 class _Fold:
     """One aggregate function of one column of one key."""
 
@@ -194,8 +204,8 @@ class _Fold:
             return self._number(now, cell, name)
         if name in _EXTREMES:
             return _EXTREMES[name](now, cell, key=_plain)
-        if name == "rbm32":
-            return _united(now, cell)
+        if name in _UNIONS:
+            return _UNIONS[name](now, cell)
         if name == "listagg":
             return self._texts(now, cell)
         if name == "collect":

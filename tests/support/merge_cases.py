@@ -7,7 +7,7 @@ Cells are as ``ingestd.paimon.spec.arrow.column_of`` takes them; the key is the 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.honoured_options import REMOVE_ON_GROUP
+from ingestd.paimon.spec.roaring64 import Bitmap64, encode_roaring64
 
 INTS: Any = {"type": "ARRAY", "element": "INT"}
 ROWS: Any = {
@@ -30,6 +31,8 @@ ROWS: Any = {
     },
 }
 MAP: Any = {"type": "MAP", "key": "STRING", "value": "INT"}
+BITMAPS_64 = "VARBINARY(100000)"
+"""The type of the columns whose cells are bitmaps of 64 bits."""
 TIMED: Any = {
     "type": "MAP",
     "key": "STRING",
@@ -63,6 +66,7 @@ FUNCTIONS: Mapping[str, Sequence[Any]] = {
     "nested_partial_update": [ROWS],
     "primary-key": ["INT"],
     "rbm32": ["BYTES"],
+    "rbm64": [BITMAPS_64],
 }  # fmt: skip
 RETRACTABLE = {
     "sum", "product", "last_value", "last_non_null_value", "primary-key", "collect", "merge_map",
@@ -87,8 +91,33 @@ CELLS: Mapping[str, Sequence[Any]] = {
         Decimal(text) for text in ("1.10", "-2.35", f"{10**20 - 1}.00", f"-{9 * 10**19}.00")
     ],
 }  # fmt: skip
+
+
+def bitmap64(numbers: Iterable[int]) -> Bitmap64:
+    """A bitmap to which the numbers were added one after the other."""
+    bitmap = Bitmap64()
+    for number in numbers:
+        key = (number >> 16).to_bytes(6)
+        if key in bitmap.containers:
+            bitmap.containers[key].add(number & 0xFFFF)
+        else:
+            bitmap.add(Bitmap64({key: BitMap([number & 0xFFFF])}))
+    return bitmap
+
+
 CELLS = {
     **CELLS,
+    BITMAPS_64: [
+        encode_roaring64(bitmap64(numbers))
+        for numbers in (
+            (),
+            (1, 2),
+            (2, 70_000, 2**32 - 1, 1 << 40, 2**64 - 1),
+            range(3, 9000),
+            [n << 30 | n for n in range(60)],
+            range(1 << 40, (1 << 40) + 20_000, 2),
+        )
+    ],
     "BYTES": [
         BitMap(numbers).serialize()
         for numbers in ((), (1, 2), (2, 70_000, 2**32 - 1), range(3, 9000), range(0, 20_000, 2))

@@ -29,6 +29,7 @@ class HivePartitions:
     _known: set[tuple[str, ...]] = field(default_factory=set, init=False, compare=False)
     _pending: dict[tuple[str, ...], bool] = field(default_factory=dict, init=False, compare=False)
     """Partitions to add (True) or to remove."""
+    _done: set[tuple[str, ...]] = field(default_factory=set, init=False, compare=False)
 
     @property
     def is_new(self) -> bool:
@@ -52,6 +53,18 @@ class HivePartitions:
         for values, adds in pending.items():
             self._pending.pop(values, None)
             (self._known.add if adds else self._known.discard)(values)
+
+    def mark_done(self, done: Iterable[tuple[str, ...]]) -> None:
+        """Add a further partition for each that is done, as Java does: its last value with ".done".
+
+        Those that this object has added before are not added again. Raises StorageError if the
+        metastore does not respond.
+        """
+        new = {(*values[:-1], f"{values[-1]}.done") for values in done} - self._done
+        if new:
+            with self.metastore.session() as session:
+                self._add(session, sorted(new))
+            self._done.update(new)
 
     def _remove(self, session: MetastoreSession, removed: list[tuple[str, ...]]) -> None:
         for values in removed:

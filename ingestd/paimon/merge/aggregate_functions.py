@@ -36,7 +36,8 @@ PLAIN: Mapping[str, _Plain] = {
     "bool_and": value_functions.smallest,
     "bool_or": value_functions.largest,
     "primary-key": value_functions.primary_key,
-    "rbm32": bitmaps.union,
+    "rbm32": bitmaps.union32,
+    "rbm64": bitmaps.union64,
 }
 """Functions without options of their own."""
 

@@ -1,8 +1,9 @@
-"""The aggregate function rbm32: the union of Roaring bitmaps.
+"""The aggregate functions rbm32 and rbm64: the union of Roaring bitmaps.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,30 @@ from pyroaring import BitMap
 from ingestd.errors import FormatError
 from ingestd.paimon.merge.events import MergeEvents, Ops, whole
 from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.roaring64 import Bitmap64, decode_roaring64, encode_roaring64
 
 
-def union(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the union of the bitmaps per key; nulls are ignored.
+def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
+    """Return the union of 32-bit bitmaps, in the portable format, per key; nulls are ignored.
 
-    A cell is a bitmap in the portable 32-bit format. The only cell of a key is returned unchanged.
-    Raises FormatError if a key has several cells, and one of them is not such a bitmap.
+    The only cell of a key is returned unchanged. Raises FormatError if a key has several cells, and
+    one of them is not such a bitmap.
     """
+    return _unions(column, events, ops, _united32)
+
+
+def union64(column: Column, events: MergeEvents, ops: Ops) -> Column:
+    """Return the union of 64-bit bitmaps, in Java's format, per key; nulls are ignored.
+
+    The only cell of a key is returned unchanged. Raises FormatError if a key has several cells, and
+    one of them is not such a bitmap.
+    """
+    return _unions(column, events, ops, _united64)
+
+
+def _unions(
+    column: Column, events: MergeEvents, ops: Ops, united: Callable[[list[bytes]], bytes]
+) -> Column:
     at = np.flatnonzero(events.since_set(ops) & events.valid(column))
     bounds = np.searchsorted(events.key[at], np.arange(events.count + 1))
     counts = np.diff(bounds)
@@ -33,26 +50,45 @@ def union(column: Column, events: MergeEvents, ops: Ops) -> Column:
     rows: Any = column
     values = rows.take(pa.array(events.rows[at])).to_pylist()
     unions = [
-        _united(values[bounds[key] : bounds[key + 1]]) for key in np.flatnonzero(several).tolist()
+        united(values[bounds[key] : bounds[key + 1]]) for key in np.flatnonzero(several).tolist()
     ]
     replace: Any = pc.replace_with_mask
-    united: Column = replace(cells, pa.array(several), pa.array(unions, cells.type))
-    return united
+    column_of_unions: Column = replace(cells, pa.array(several), pa.array(unions, cells.type))
+    return column_of_unions
 
 
-def _united(cells: list[bytes]) -> bytes:
-    bitmap = BitMap.union(*map(_decoded, cells))
+def _united32(cells: list[bytes]) -> bytes:
+    bitmap = BitMap.union(*map(_decoded32, cells))
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data
 
 
-def _decoded(cell: bytes) -> BitMap:
+def _united64(cells: list[bytes]) -> bytes:
+    bitmap, *others = map(_decoded64, cells)
+    for other in others:
+        bitmap.add(other)
+    return encode_roaring64(bitmap)
+
+
+def _decoded32(cell: bytes) -> BitMap:
     try:
         return BitMap.deserialize(cell)
     except (ValueError, IndexError) as error:
-        raise FormatError(
-            f"aggregate function 'rbm32': a value of {len(cell)} bytes is not a Roaring bitmap in "
-            f"the portable 32-bit format ({error}); correct it at its source, or change the "
-            "function of the column, such as to 'last_value'"
-        ) from error
+        raise _no_bitmap("rbm32", cell, "the portable 32-bit format", str(error)) from error
+
+
+def _decoded64(cell: bytes) -> Bitmap64:
+    try:
+        return decode_roaring64(cell)
+    except FormatError as error:
+        layout = "the format of Java's Roaring64Bitmap"
+        raise _no_bitmap("rbm64", cell, layout, error.message) from error
+
+
+def _no_bitmap(function: str, cell: bytes, layout: str, problem: str) -> FormatError:
+    return FormatError(
+        f"aggregate function '{function}': a value of {len(cell)} bytes is not a Roaring bitmap in "
+        f"{layout} ({problem}); correct it at its source, or change the function of the column, "
+        "such as to 'last_value'"
+    )

@@ -520,8 +520,8 @@ PARTITION_INTERVAL = optional(
 )
 PARTITION_DONE_ACTION = honoured(
     "partition.mark-done-action", parse_names, _SUCCESS_FILE, "How a partition is marked.",
-    values=_SUCCESS_FILE, refused_from=Access.CREATE,
-    refusal="partitions are marked in their directories only, not in a metastore or by a request",
+    values=(*_SUCCESS_FILE, "done-partition"), refused_from=Access.CREATE,
+    refusal="partitions are marked by success files and in the metastore 'hive', not by requests",
 )  # fmt: skip
 PARTITION_DONE_MODE = honoured(
     "partition.mark-done-action.mode", parse_word, "process-time",

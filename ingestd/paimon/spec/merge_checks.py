@@ -26,7 +26,7 @@ from ingestd.paimon.spec.merge_rules import (
 )
 from ingestd.paimon.spec.table_schema import TableSchema
 
-_SKETCH_FUNCTIONS = frozenset({"rbm64", "hll_sketch", "theta_sketch"})
+_SKETCH_FUNCTIONS = frozenset({"hll_sketch", "theta_sketch"})
 """Paimon's aggregate functions of serialized sketches, which are not implemented here."""
 
 _NUMBER_ROOTS = INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"}
@@ -275,6 +275,7 @@ _TYPE_CHECKS: Mapping[str, _TypeCheck] = {
     "bool_or": _boolean,
     "listagg": _text,
     "rbm32": _bytes,
+    "rbm64": _bytes,
     "collect": _array,
     "merge_map": _map,
     "merge_map_with_keytime": _timed_map,

@@ -151,7 +151,7 @@ _IGNORED: _Options = (
         Access.CREATE, "ingestd commits a file once", "commit.discard-duplicate-files", values=_OFF
     ),
     *_refused(
-        Access.CREATE, "only 'success-file' is a supported 'partition.mark-done-action'",
+        Access.CREATE, "parameters of values of 'partition.mark-done-action' that are refused",
         "partition.mark-done-action.custom.class", "partition.mark-done-action.http.url",
         "partition.mark-done-action.http.params",
     ),

@@ -61,6 +61,13 @@ class PartitionRegistry(Protocol):
         """
         ...
 
+    def mark_done(self, done: Iterable[tuple[str, ...]]) -> None:
+        """List a further partition for each that is done: its last value ends in ".done".
+
+        Raises StorageError if the catalog does not respond.
+        """
+        ...
+
 
 _KEPT_HANDLES = 1024
 

@@ -36,5 +36,5 @@ def test_functions_that_take_nothing_back_say_so_unless_told_to_ignore_it() -> N
 
 
 def test_an_unknown_function_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="'rbm64' of column 'v' is not supported"):
-        aggregate("rbm64", "BYTES", [b"", b""])
+    with pytest.raises(UnsupportedError, match="'hll_sketch' of column 'v' is not supported"):
+        aggregate("hll_sketch", "BYTES", [b"", b""])

@@ -4,6 +4,8 @@ import pytest
 from pyroaring import BitMap
 
 from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.spec.roaring64 import decode_roaring64, encode_roaring64
+from tests.support.merge_cases import bitmap64
 from tests.support.merges import aggregate
 
 
@@ -37,3 +39,14 @@ def test_a_value_that_is_no_bitmap_is_named() -> None:
 def test_bitmaps_take_nothing_back() -> None:
     with pytest.raises(UnsupportedError, match="'rbm32' of column 'v' cannot take back"):
         aggregate("rbm32", "BYTES", [bitmap(1), (bitmap(1),)])
+
+
+def test_bitmaps_of_64_bits_are_united() -> None:
+    first, second = bitmap64((1, 2**40)), bitmap64((5, 1, 2**64 - 1))
+    cells = [encode_roaring64(first), None, b"\0", encode_roaring64(second)]
+    united = decode_roaring64(aggregate("rbm64", "BYTES", cells))
+    assert {key: list(lows) for key, lows in united.containers.items()} == {
+        bytes(6): [1, 5], (2**24).to_bytes(6): [0], b"\xff" * 6: [2**16 - 1],
+    }  # fmt: skip
+    with pytest.raises(FormatError, match=r"'rbm64': a value of 12 bytes.*Java's Roaring64Bitmap"):
+        aggregate("rbm64", "BYTES", [cells[0], b"no bitmap at"])

@@ -114,3 +114,17 @@ def test_a_damaged_mark_is_named() -> None:
     table.io.overwrite(MARKS[1], b"done")
     with pytest.raises(FormatError, match=r"dt=2024-01-02/_SUCCESS is not a success file.*delete"):
         mark_done_partitions(table, DAYS, newest(table) + 2 * HOUR)
+
+
+def test_a_catalog_that_lists_no_partitions_is_named_and_success_files_are_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = new()
+    both = {**DAYS, "partition.mark-done-action": "done-partition,success-file"}
+    assert mark_done_partitions(table, both, newest(table) + 2 * HOUR) == tuple(MARKS)
+    (record,) = [r for r in caplog.records if r.message == "partitions_not_marked"]
+    assert "needs the metastore 'hive'" in record.__dict__["ctx"]["reason"]
+    only = {**DAYS, "partition.mark-done-action": "done-partition"}
+    table.io.delete_quietly(MARKS[0])
+    assert mark_done_partitions(table, only, newest(table) + 2 * HOUR) == ()
+    assert not table.io.exists(MARKS[0])
