@@ -117,7 +117,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         position=changes.position[taken],
         snapshot_row=changes.snapshot_row[taken],
         unavailable=unavailable,
-        lacking={column.name: rows.lacking(column) for column in changes.sought},
+        lacking=rows.lacking_columns(),
     )
 
 
@@ -335,6 +335,18 @@ class _Rows(Generic[ColumnT]):
             shown[self.layout.values[self.layout.values >= size] - size] = True
         return shown
 
+    def lacking_columns(self) -> dict[str, Mask]:
+        """Return masks (rows,) of the rows that lack a sought column, by column.
+
+        Columns that no row lacks are left out, unless they have no type yet.
+        """
+        masks = {column.name: (column, self.lacking(column)) for column in self._changes.sought}
+        return {
+            name: mask
+            for name, (column, mask) in masks.items()
+            if column.table_type is None or mask.any()
+        }
+
     def omitted(self, column: ColumnT) -> Mask | None:
         """Return a mask (rows,) of updates that lack the column, or None if no update does."""
         kinds = self._changes.kinds if self.layout is None else self.layout.kinds
@@ -350,6 +362,8 @@ class _Rows(Generic[ColumnT]):
         if column.name in changes.key_names and changes.key is not None:
             return np.zeros(self.count, np.bool_)
         lacking, kinds = changes.after.lacking(column), changes.kinds
+        if not lacking.any():
+            return np.zeros(self.count, np.bool_)
         if layout is not None:
             lacking, kinds = lacking[layout.changes], layout.kinds
         marks: Mask = lacking & ~retractions(kinds)
