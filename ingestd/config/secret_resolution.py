@@ -1,5 +1,6 @@
 """Resolve references to secrets when a configuration is loaded, and mask the secrets in logs."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 
@@ -52,13 +53,14 @@ def resolve_references(
     return resolved, issues
 
 
+_URL_PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 _USER_INFO = ("user-info", "user.info")
 
 
 def _register(raw: Tree, resolved: Tree) -> None:
     """Register all secrets to be masked: values of references and of keys named like a secret.
 
-    The password in `user:password` is also registered alone.
+    The password in `user:password` is also registered alone, and so are passwords in all URLs.
     """
     before = dict(walk(raw))
     secrets = {
@@ -72,6 +74,8 @@ def _register(raw: Tree, resolved: Tree) -> None:
         for path, value in secrets.items()
         if str(path[-1]).endswith(_USER_INFO)
     )
+    texts = (value for _, value in walk(resolved) if value)
+    add_secrets(match[1] for text in texts for match in _URL_PASSWORD.finditer(text))
 
 
 def plain_secrets(document: Document) -> list[Path]:

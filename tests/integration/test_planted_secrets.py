@@ -1,11 +1,14 @@
 """Secrets planted wherever a configuration may have them are nowhere else while it runs."""
 
+import hmac
 import json
+import tarfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -82,11 +85,18 @@ def configuration(
                 "schema-registry": {"url": "http://127.0.0.1:1", **bearer},
             },
         },
+        "tables": {"orders": {"computed-columns": {"hashed": hashed(secrets, planted)}}},
         "routing": {"merge-shards": True, "table-mapping": {other_of(topic): "plain"}},
         "logging": {"level": "DEBUG"},
         "spark": {"spark.hadoop.fs.s3a.secret.key": planted.secret("spark-secret")},
         "http": {"auth-file": str(secrets / "page-token")},
     }
+
+
+def hashed(secrets: Path, planted: Planted) -> str:
+    """An expression with a key that tasks look up in a file."""
+    reference = planted.file(secrets, "hmac-key").removeprefix("${").removesuffix("}")
+    return f"hmac(v, '{reference}')"
 
 
 def other_of(topic: str) -> str:
@@ -135,12 +145,23 @@ def test_no_secret_is_in_anything_that_commands_and_the_daemon_show_or_leave(
         )
         paths = ("/status", "/metrics", "/")
         shown = planted.search((path, page(daemon, path, token)) for path in paths)
+        archive = tmp_path / "diagnose.tar.gz"
+        asked = ("--url", f"http://127.0.0.1:{daemon.port}", "--log", daemon.log, "-o", archive)
+        assert run_command(capsys, "diagnose", "-c", tmp_path / "ingestd.yaml", *asked).code == 0
         collector.wait_for(bool)
         running = planted.search(processes(daemon.family()))
         left_while_running = planted.search(files_below(tmp_path, leaving_out=own))
         daemon.terminate()
         assert daemon.wait() == 0
     assert "secret_in_plain_text" in daemon.log.read_text()
+    with tarfile.open(archive) as parts:
+        contents = {part.name: parts.extractfile(part) for part in parts.getmembers()}
+        texts = {name: file.read() for name, file in contents.items() if file is not None}
+    assert b"hmac(v, 'file:" in texts["ingestd-diagnose/configuration.txt"]
+    assert planted.search(texts.items()) == {}
+    rows_file = next((tmp_path / "warehouse").rglob("orders/bucket-*/*.parquet"))
+    digest = hmac.digest(secrets["hmac-key"].encode(), b"x", "sha256").hex()
+    assert set(pq.read_table(rows_file).column("hashed").to_pylist()) == {digest}
     told = [str(span) for span in (*collector.spans, *collector.resources)]
     assert planted.search({"traces": "\n".join(told)}.items()) == {}
     assert planted.found_in(json.dumps(collector.headers)) == ["collector", "collector-key"]

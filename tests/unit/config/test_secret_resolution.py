@@ -78,3 +78,8 @@ def test_a_secret_within_a_text_is_masked_alone(tmp_path: Path) -> None:
     assert (
         log.redact("cannot be parsed from 'planted-78' on") == "cannot be parsed from '******' on"
     )
+
+
+def test_a_password_in_an_address_is_masked(tmp_path: Path) -> None:
+    resolved("telemetry: {endpoint: 'http://me:planted-79@collector:4318'}", tmp_path)
+    assert log.redact("http://me:planted-79@collector") == "http://me:******@collector"
