@@ -29,8 +29,8 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
     """Return the time of each retraction, and NULL for other rows; shape (rows,).
 
     Retractions are deletes and before images of updates, which can become deletes of an old key.
-    The time is when the change was made in its database, if the message contains this, otherwise
-    the timestamp of the record, and NULL if the record has no timestamp.
+    The time is the time of the change in its database if the message contains it, else the
+    timestamp of the record, or NULL without a timestamp.
     """
     deletes = retractions(batch.row_kind)
     arrow_type: Values = to_arrow_type(DELETED_AT_TYPE)

@@ -185,13 +185,14 @@ def admitted_source_tables(
     known: frozenset[QualifiedSourceTable],
     row_counts: Mapping[QualifiedSourceTable, int],
 ) -> frozenset[QualifiedSourceTable]:
-    """Return which of the source tables with rows for a target in a batch the target accepts.
+    """Return the source tables from which a target accepts rows in a batch.
 
-    `row_counts` maps these to the numbers of their rows, and `known` are the source tables of the
-    rows in the target. All are accepted if they may share the target. Otherwise a target with rows
-    accepts the source tables in `known`, and those that may share it with them. A target without
-    rows accepts the source tables that the configuration names, or else the source table with the
-    most rows; if several have the most rows, the first by name.
+    `row_counts` maps the source tables with rows for the target to the numbers of these rows, and
+    `known` are the source tables of the rows in the target. All are accepted if they may share the
+    target. Otherwise a target with rows accepts the source tables in `known`, and those that may
+    share it with them. A target without rows accepts the source tables that the configuration
+    names, or else the source table with the most rows; if several have the most rows, the first by
+    name.
     """
     everyone = frozenset(row_counts)
     if sharing_problem(routing, table, known | everyone) is None:

@@ -54,7 +54,7 @@ class RowShape:
 
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
     columns to their values, and `key` are the route columns that precede the message key in the
-    primary key. `computed` are the computed columns, each after those that it depends on. If
+    primary key. `computed` are the computed columns, each after the columns that it depends on. If
     `by_position`, rows must have a source position. `declared` are the columns with a configured
     type.
     """

@@ -140,7 +140,7 @@ class TableSettings:
     def over(self, defaults: "TableSettings") -> "TableSettings":
         """Return these settings, with unset fields taken from `defaults`.
 
-        Options and column types are merged; those of these settings take precedence.
+        Options and column types are merged; these settings take precedence.
         """
         keys = defaults.primary_keys if self.primary_keys is None else self.primary_keys
         return replace(
@@ -199,9 +199,9 @@ class TableContext:
     + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
     are the offsets that the table already covers. Rows that are not after `truncate_before` are
     older than the last truncate of the table (None: there are no such rows), and so are rows before
-    the offsets `truncates` of this batch.
-    `source_tables` are those of its rows, and `reached` is the latest point of its rows. Old values
-    are looked up in the snapshot `snapshot_id`, which is None for an empty table.
+    the offsets `truncates` of this batch. `source_tables` are the source tables of its rows, and
+    `reached` is the latest point of its rows. Old values are looked up in the snapshot
+    `snapshot_id`, which is None for an empty table.
     """
 
     identifier: str

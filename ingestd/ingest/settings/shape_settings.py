@@ -40,8 +40,8 @@ class ShapeSettings:
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
         """Return these settings, with unset fields taken from `defaults`.
 
-        Computed columns are merged; those of these settings take precedence. The selection of
-        source columns and of rows is not inherited.
+        Computed columns are merged; these settings take precedence. The selection of source columns
+        and of rows is not inherited.
         """
         own = {column.name for column in self.computed}
         computed = [column for column in defaults.computed if column.name not in own]

@@ -216,8 +216,8 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
     """Return the rows with source positions raised to the largest earlier position in their slot.
 
-    Positions order the rows of several topic partitions, so those of rows that will be dropped must
-    be taken into account. `slots` has the slot of every row; shape (rows,).
+    Positions order the rows of several topic partitions, so the positions of dropped rows must be
+    taken into account. `slots` has the slot of every row; shape (rows,).
     """
     if POSITION not in rows.column_names:
         return rows

@@ -41,7 +41,7 @@ class EarlierState:
 def state_before(
     table: FileStoreTable, snapshot: Snapshot | None, pipeline: str, point: SourcePoint
 ) -> EarlierState | None:
-    """Return the newest state of a table that has no rows from after a point.
+    """Return the newest state of a table without rows that are newer than a point.
 
     Searches back from `snapshot` for a snapshot with the progress of `pipeline`. If no snapshot
     qualifies, the result is the state of the empty table, and if the required snapshots have
@@ -167,7 +167,7 @@ def table_context(
 
 
 def covered_before(managed: ManagedTable, pipeline: str, point: SourcePoint) -> Vector | None:
-    """Return the offsets covered by the newest snapshot without rows from after a point.
+    """Return the offsets covered by the newest snapshot without rows newer than a point.
 
     `pipeline` is the name of the pipeline. Records from the returned offsets on may be newer.
     Returns an empty vector if every snapshot has newer rows, and None if the required snapshots

@@ -55,8 +55,8 @@ def null_area_size(arity: int) -> int:
 def is_compact(t: DataType) -> bool:
     """Return whether a type is not a DECIMAL or timestamp whose precision requires the long form.
 
-    DECIMALs with a precision above 18 and timestamps with one above 3 are not compact: they are
-    always stored in the variable-length part, where even a null takes space.
+    DECIMALs with a precision above 18 and timestamps with a precision above 3 are not compact: they
+    are always stored in the variable-length part, where even a null takes space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION

@@ -33,12 +33,12 @@ _DOUBLE = _Format(53, -1074)
 
 
 def java_double(value: float) -> str:
-    """Return the string of a double, which may also be NaN or infinite."""
+    """Return a double as Java writes it; it may be NaN or infinite."""
     return _string(value, _DOUBLE)
 
 
 def java_float(value: float) -> str:
-    """Return the string of a number as a 32-bit float, which may also be NaN or infinite."""
+    """Return a number as Java writes a 32-bit float; it may be NaN or infinite."""
     return _string(float(np.float32(value)), _FLOAT)
 
 

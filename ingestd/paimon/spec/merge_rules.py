@@ -173,7 +173,7 @@ def columns_named(options: Options) -> tuple[str, ...]:
 
 
 def function_name(options: Options, column: str) -> str | None:
-    """Return the aggregate function configured for a column, or else the one for all columns.
+    """Return the aggregate function configured for a column, or else for all columns.
 
     Returns None if neither is configured.
     """

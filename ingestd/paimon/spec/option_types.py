@@ -141,8 +141,8 @@ class TableOption(Generic[T_co]):
     `name` may contain placeholders in angle brackets, each for one or more characters. `values` are
     the supported values (None: all); other values are refused for the access `refused_from` and all
     kinds of access after it. `refusal` is the reason in the message for an implemented option,
-    `note` that for other options. `change` is the rule for a table with snapshots. `aliases` are
-    older names, in lookup order.
+    `note` the reason for other options. `change` is the rule for a table with snapshots. `aliases`
+    are older names, in lookup order.
     """
 
     name: str

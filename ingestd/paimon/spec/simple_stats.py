@@ -127,7 +127,10 @@ def truncate_upper(text: str, length: int) -> str | None:
 
 
 class StatsTotal:
-    """Collects bounds and null counts over the rows of several Arrow tables."""
+    """Collects bounds and null counts over the rows of several Arrow tables.
+
+    The arguments are those of `collect_stats`.
+    """
 
     def __init__(
         self, fields: Sequence[DataField], mode: Callable[[str], str], *, dense: bool = True

@@ -84,7 +84,7 @@ class TreePlan:
     """A planned compaction of the newest runs of a bucket, or of single files.
 
     Without `files`, the newest runs are compacted as `choice` determines. With `files`, which are
-    in the top level, each of these is rewritten by itself. `rules` are those at the time of
+    in the top level, each of these is rewritten by itself. `rules` are the rules at the time of
     planning.
     """
 

@@ -128,7 +128,7 @@ class RollingWriter:
             self._flush()
 
     def close(self) -> list[DataFileMeta]:
-        """Write the buffered rows, and return the manifest entries of all files.
+        """Write the buffered rows, and return the metadata of all files.
 
         Raises the errors of `add`.
         """

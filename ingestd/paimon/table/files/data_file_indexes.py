@@ -151,8 +151,8 @@ def with_index_data(
 ) -> DataFileMeta:
     """Return the manifest entry of the data file at `path` with encoded file indexes.
 
-    If they are too large to be embedded, they are written to a file, whose name is that of the data
-    file with `suffix`.
+    If they are too large to be embedded, they are written to a file, whose name is the name of the
+    data file followed by `suffix`.
     """
     if len(data) <= manifest_threshold(table.schema):
         return replace(meta, embedded_index=data)
@@ -165,7 +165,7 @@ def encode_indexes(
 ) -> bytes | None:
     """Return the encoded file indexes of rows, or None if there are no indexes to encode.
 
-    `indexes` are those of the columns of `schema` (None: those that its options require).
+    `indexes` are the indexes to encode (None: the indexes that the options of `schema` require).
     """
     indexes = column_indexes(schema) if indexes is None else indexes
     if not indexes:

@@ -83,9 +83,9 @@ class TagPeriods:
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
         """Return the start of the period that is tagged when a snapshot has this time, or None.
 
-        `due` is the start of the period after that of the newest tag (None: no tag). The result is
-        None until the period `due` and then `delay` are over. Afterwards it is the last period that
-        is over, or with `completed`, `due`.
+        `due` is the start of the period that follows the period of the newest tag (None: no tag).
+        The result is None until the period `due` and then `delay` are over. Afterwards it is the
+        last period that is over, or with `completed`, `due`.
         """
         if due is not None and time - self.delay < due + self.length:
             return None

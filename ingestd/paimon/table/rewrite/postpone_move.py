@@ -95,8 +95,8 @@ def postponed_moves(
 ) -> Iterator[CommitMessage]:
     """Write the postponed rows of `state` to files of their buckets; yield a message per bucket.
 
-    The messages contain the new files, and the removed files of postponed buckets. Those of a
-    partition must be in one commit. Yields nothing for tables without postponed buckets.
+    The messages contain the new files, and the removed files of postponed buckets. All messages of
+    a partition must be in one commit. Yields nothing for tables without postponed buckets.
     `partition_filter` selects partitions (None: all). Raises UnsupportedError for a table that
     cannot be written, FormatError for a damaged file, and the errors of `bucket_count`.
     """

@@ -41,8 +41,8 @@ class FileStatsCollector:
     """Computes the manifest entry of a file from its rows, which are added in parts.
 
     In a table with a primary key, the smallest and the largest key are taken from the first and the
-    last row, so that rows must be added in key order (except rows of postponed buckets). Rows
-    without sequence numbers are numbered from `first_sequence`.
+    last row, so rows must be added in key order (except rows of postponed buckets). Rows without
+    sequence numbers are numbered from `first_sequence`.
     """
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
