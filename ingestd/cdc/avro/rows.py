@@ -29,7 +29,6 @@ from ingestd.cdc.columns.arrow_calls import (
     if_else,
     keep_rows,
     list_lengths,
-    list_offsets,
     make_list,
     make_map,
     make_struct,
@@ -46,7 +45,7 @@ from ingestd.cdc.columns.temporal_columns import read_texts, time_of_day
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn, recast
 from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
-from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, list_offsets, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
 from ingestd.paimon.spec.row_selection import Indices, Mask
 

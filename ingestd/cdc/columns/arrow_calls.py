@@ -81,10 +81,3 @@ def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists o
     """Return the number of elements of each list or map, with 0 for null."""
     lengths: npt.NDArray[np.int64] = np.diff(array.offsets.to_numpy()).astype(np.int64)
     return np.where(valid_marks(array), lengths, 0)
-
-
-def list_offsets(lengths: npt.NDArray[np.int64]) -> Array:
-    """Return the Arrow list offsets (n + 1,) of n lists with these lengths."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return pa.array(offsets)

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from ingestd.cdc.columns.arrow_calls import (
     flattened,
     list_lengths,
-    list_offsets,
     make_list,
     take_or_null,
 )
@@ -24,7 +23,7 @@ from ingestd.cdc.columns.column_reader import Spec
 from ingestd.cdc.native_module import native_module, to_arrow
 from ingestd.cdc.protobuf.message_columns import ProtoColumn
 from ingestd.cdc.protobuf.proto_schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
-from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, list_offsets, to_arrow_type
 from ingestd.paimon.spec.row_selection import Indices
 
 _BIG = pa.decimal128(20, 0)

@@ -278,12 +278,12 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
         keys = cast_nested(nested.keys, kind.key_type)
         items = cast_nested(nested.items, kind.item_type)
         make: Any = pa.MapArray.from_arrays
-        pairs: Array = make(_offsets(nested), keys, items, kind)
+        pairs: Array = make(masked_offsets(nested), keys, items, kind)
         return pairs
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         values = cast_nested(nested.values, kind.value_type)
         make = pa.ListArray.from_arrays
-        lists: Array = make(_offsets(nested), values, type=kind)
+        lists: Array = make(masked_offsets(nested), values, type=kind)
         return lists
     try:
         return array.cast(target)
@@ -291,12 +291,12 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
         raise pa.ArrowInvalid(f"{array.type} cannot be cast to {target}") from error
 
 
-def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
+def masked_offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
     """Return the offsets of a list or map array, null for each null list or map."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
-    masked_offsets: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))
-    return masked_offsets
+    masked: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))
+    return masked
 
 
 _TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}

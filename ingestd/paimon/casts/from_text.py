@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.casts.numbers import decimals
-from ingestd.paimon.spec.arrow import Array, timestamp_unit, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, list_offsets, timestamp_unit, to_arrow_type
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
@@ -269,7 +269,12 @@ def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: 
     flat: _Parts = [_null_or(text) for parts in lists for text in parts or ()]
     values = cast(pa.array(flat, pa.string()), element)
     make: Any = pa.ListArray.from_arrays
-    array: Array = make(_offsets(lists), values, to_arrow_type(target), mask=_mask(lists))
+    array: Array = make(
+        list_offsets([len(parts or ()) for parts in lists]),
+        values,
+        to_arrow_type(target),
+        mask=_mask(lists),
+    )
     return array
 
 
@@ -281,7 +286,7 @@ def _maps(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
         raise UnsupportedError(f"a key of a {target} is null")
     map_array: Any = pa.MapArray
     result: Array = map_array.from_arrays(
-        _offsets(entries),
+        list_offsets([len(parts or ()) for parts in entries]),
         cast(pa.array(keys, pa.string()), target.key),
         cast(pa.array(items, pa.string()), target.value),
         to_arrow_type(target),
@@ -326,13 +331,6 @@ def _rows(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
     fields = [arrow_type.field(i) for i in range(width)]
     mask = pa.array([text is None for text in texts])
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-
-
-def _offsets(lists: list[Any]) -> Array:
-    ends = [0]
-    for parts in lists:
-        ends.append(ends[-1] + len(parts or ()))
-    return pa.array(ends, pa.int32())
 
 
 def _mask(lists: list[Any]) -> Array:

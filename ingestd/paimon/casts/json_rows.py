@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.casts.csv_rows import typed_column
 from ingestd.paimon.spec import text_options
-from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, list_offsets, to_arrow_type
 from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.option_types import Options
 
@@ -75,9 +74,7 @@ def _text(node: object) -> str | None:
 
 
 def _offsets(nodes: Sequence[Any]) -> Array:
-    counts = [len(node or ()) for node in nodes]
-    offsets: Array = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-    return offsets
+    return list_offsets([len(node or ()) for node in nodes])
 
 
 def _nulls(nodes: Sequence[Any]) -> Array:

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -20,10 +19,11 @@ import pyarrow.orc as orc
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.base import BatchSize, RowSink, decoding
+from ingestd.paimon.format.kept_bytes import KeptBytes
 from ingestd.paimon.format.orc_layout import OrcLayout, ScaleStream, varint
 from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
+from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField, list_offsets
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.wording import counted
@@ -68,34 +68,6 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
     return _Sink(sink, first.schema, options)
 
 
-class _Kept:
-    """Buffer of the bytes that the library has written.
-
-    Its methods must not raise: the library ends the process if an exception is raised while a
-    writer is destroyed.
-    """
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        """Append a copy of the bytes, and return their number."""
-        self.parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-
 class _Sink:
     """An ORC file that is written in stripes; the library keeps one stripe in memory."""
 
@@ -104,13 +76,12 @@ class _Sink:
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: CoreOptions) -> None:
         fast = options.zstd_level <= _FAST_ZSTD_LEVEL
         open_writer: Any = orc.ORCWriter
-        open_stream: Any = pa.PythonFile
         self._stream = sink
-        self._kept = _Kept()
+        self._kept = KeptBytes()
         self._schema = pa.schema([_stored_field(field) for field in schema])
         _refuse_wide(self._schema)
         self._writer = open_writer(
-            open_stream(self._kept, mode="w"),
+            self._kept.opened(),
             file_version="0.12",
             compression=library_compression("orc", options.file_compression),
             stripe_size=options.orc.stripe_size,
@@ -140,12 +111,10 @@ class _Sink:
 
     def abort(self) -> None:
         """Discard the buffered bytes."""
-        self._kept.parts.clear()
+        self._kept.taken()
 
     def _pass_on(self) -> None:
-        for chunk in self._kept.parts:
-            self._stream.write(chunk)
-        self._kept.parts.clear()
+        self._stream.write(self._kept.taken())
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -320,8 +289,7 @@ def _has_struct(kind: pa.DataType) -> bool:
 def _offsets(lists: Array) -> Array:
     """Return the offsets of lists, shape (lists + 1,), in which null lists are empty."""
     compute: Any = pc
-    lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
-    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return list_offsets(compute.fill_null(compute.list_value_length(lists), 0).to_numpy())
 
 
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)

@@ -4,7 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parq
 
 Readers take the unit of a timestamp from the table's schema, not from the file, so timestamps are
 written in the unit of the Arrow column. INT96 is the only form of nanoseconds that all readers
-support; if a file has such a column, all its timestamps are written as INT96.
+support, and no other timestamps may have it.
 """
 
 import contextlib
@@ -27,8 +27,15 @@ from ingestd.paimon.format.base import (
     StreamPart,
     decoding,
 )
+from ingestd.paimon.format.kept_bytes import KeptBytes
 from ingestd.paimon.format.parquet_footer import check_chunk_types
-from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds
+from ingestd.paimon.format.parquet_int96 import (
+    as_integers,
+    beyond_nanoseconds,
+    has_nanoseconds,
+    with_integers,
+    with_timestamps,
+)
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
@@ -369,18 +376,21 @@ class _Sink:
         level = options.zstd_level if settings.zstd_level is None else settings.zstd_level
         open_writer: Any = pq.ParquetWriter
         row_bytes = first.nbytes / max(first.num_rows, 1)
-        self._stream = sink
+        self._stream, self._kept = sink, KeptBytes()
+        self._has_int96 = has_nanoseconds(first.schema)
+        self._schema = first.schema
+        self._written_schema = with_integers(first.schema) if self._has_int96 else first.schema
         self._group_size = _GROUP_SIZE
         if settings.row_group_size is not None:
             self._group_size = BatchSize(settings.row_group_size, _GROUP_SIZE.rows)
         self._writer = open_writer(
-            sink,
-            first.schema,
+            self._kept.opened() if self._has_int96 else sink,
+            self._written_schema,
             compression=compression,
             compression_level=level if compression == "zstd" else None,
             use_dictionary=_dictionary_columns(first, settings.dictionary),
-            column_encoding=_encodings(first.schema) if options.number_deltas else None,
-            use_deprecated_int96_timestamps=_has_nanoseconds(first.schema),
+            column_encoding=_encodings(self._written_schema) if options.number_deltas else None,
+            use_deprecated_int96_timestamps=self._has_int96,
             store_schema=False,
             store_decimal_as_integer=True,
             write_time_adjusted_to_utc=True,
@@ -392,8 +402,12 @@ class _Sink:
 
     def write(self, rows: pa.Table) -> None:
         """Write more rows as new row groups."""
-        row_bytes = rows.nbytes / max(rows.num_rows, 1)
-        self._writer.write_table(rows, row_group_size=self._group_size.fitting(row_bytes))
+        size = self._group_size.fitting(rows.nbytes / max(rows.num_rows, 1))
+        if self._has_int96:
+            rows = as_integers(rows, self._written_schema)
+        self._writer.write_table(rows, row_group_size=size)
+        if self._has_int96:
+            self._stream.write(self._kept.taken())
 
     @property
     def size(self) -> int:
@@ -403,6 +417,8 @@ class _Sink:
     def close(self) -> None:
         """Write the footer."""
         self._writer.close()
+        if self._has_int96:
+            self._stream.write(with_timestamps(self._kept.taken(), self._schema))
 
     def abort(self) -> None:
         """Close the writer, ignoring errors, because the library would close it later anyway."""
@@ -442,34 +458,21 @@ def _encodings(schema: pa.Schema) -> dict[str, str] | None:
     different setting: it also changes the encoding of strings, which Paimon's readers then decode
     incorrectly.
     """
-    numbers = [field.name for field in schema if _is_whole(field.type, schema)]
+    numbers = [field.name for field in schema if _is_whole(field.type)]
     return dict.fromkeys(numbers, _DELTAS) or None
 
 
-def _is_whole(arrow_type: pa.DataType, schema: pa.Schema) -> bool:
+def _is_whole(arrow_type: pa.DataType) -> bool:
     """Return whether a type has more than 8 bits and is stored as integers of 32 or 64 bits."""
     if pa.types.is_decimal(arrow_type):
         return bool(arrow_type.precision <= _INTEGER_DIGITS)
-    if pa.types.is_timestamp(arrow_type):
-        return not _has_nanoseconds(schema)  # INT96 otherwise
     plain = pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type)
-    return bool(plain and arrow_type.bit_width > 8)
+    return bool(plain and arrow_type.bit_width > 8 and not _is_nanoseconds(arrow_type))
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type))
 
 
-def _has_nanoseconds(schema: pa.Schema) -> bool:
-    return any(_is_nanoseconds(inner) for field in schema for inner in _leaves(field.type))
-
-
 def _is_nanoseconds(arrow_type: pa.DataType) -> bool:
     return arrow_type in (pa.timestamp("ns"), pa.timestamp("ns", tz="UTC"))
-
-
-def _leaves(arrow_type: pa.DataType) -> Iterator[pa.DataType]:
-    if arrow_type.num_fields == 0:
-        yield arrow_type
-    for i in range(arrow_type.num_fields):
-        yield from _leaves(arrow_type.field(i).type)

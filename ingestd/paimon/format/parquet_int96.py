@@ -1,14 +1,18 @@
-"""Read INT96 timestamps of Parquet files, including values outside the range of nanoseconds.
+"""Read and write INT96 timestamps of Parquet files, also those outside the range of nanoseconds.
 
 The library converts INT96 to nanoseconds, which overflow silently before 1677 and after 2262, or to
 microseconds, which are wrong if the time of day is negative, as Java writes it before 1970. The
 footer is therefore changed in memory so that such columns are read as 12 fixed bytes.
 
+The library writes either all timestamps of a file as INT96 or none. Paimon's readers expect it only
+for timestamps of more than 6 digits, so all others are given to the library as integers, and the
+footer is changed before it is written.
+
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +21,24 @@ import pyarrow.parquet as pq
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.format.parquet_footer import Struct, encode_struct, member, read_footer, structs
-from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.arrow import Array, Column, with_leaves
 
 _MAGIC = b"PAR1"
-_INT96, _FIXED = 3, 7
+_INT64, _INT96, _FIXED = 2, 3, 7
 _WIDTH = 12
 _EPOCH_DAY = 2_440_588
 """The Julian day of 1970-01-01."""
 _DAY_MICROS = 86_400_000_000
 _LAST_DAY = 10**8
 """Maximum number of days before or after 1970; their microseconds fit into 64 bits."""
-_NANO_RANGE = range(-(2**63) // 1000 + 1, 2**63 // 1000)
+_LOW, _HIGH = divmod(-(2**63), 1000), divmod(2**63 - 1, 1000)
+"""The first and the last timestamp of nanoseconds: microseconds, and nanoseconds beyond them."""
+_TAIL = 8
+"""Bytes after the footer: its length, and `_MAGIC`."""
 
 _Micros = npt.NDArray[np.int64]
+_Instants = tuple[_Micros, _Micros]
+"""Microseconds, and the nanoseconds (0 to 999) beyond them."""
 
 
 def beyond_nanoseconds(
@@ -47,7 +56,7 @@ def beyond_nanoseconds(
     wide: dict[str, Column] = {}
     for name in names:
         column = rows.column(name)
-        if all(_fits(micros) for chunk in column.chunks for micros in _leaves(chunk, name)):
+        if all(_fits(instants) for chunk in column.chunks for instants in _leaves(chunk, name)):
             continue
         if not pa.types.is_fixed_size_binary(column.type):
             raise UnsupportedError(
@@ -59,18 +68,20 @@ def beyond_nanoseconds(
     return wide
 
 
-def _fits(micros: _Micros) -> bool:
-    if not len(micros):
-        return True
-    return int(micros.min()) in _NANO_RANGE and int(micros.max()) in _NANO_RANGE
+def _fits(instants: _Instants) -> bool:
+    """Return whether timestamps are in the range of nanoseconds."""
+    micros, nanos = instants
+    early = (micros < _LOW[0]) | ((micros == _LOW[0]) & (nanos < _LOW[1]))
+    late = (micros > _HIGH[0]) | ((micros == _HIGH[0]) & (nanos > _HIGH[1]))
+    return not (early | late).any()
 
 
-def _leaves(column: Array, name: str) -> Iterator[_Micros]:
-    """Yield the non-null INT96 values of a column in microseconds."""
+def _leaves(column: Array, name: str) -> Iterator[_Instants]:
+    """Yield the non-null INT96 values of a column."""
     array: Any = column
     kind: Any = column.type
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == _WIDTH:
-        yield _micros(array.drop_null(), name)
+        yield _instants(array.drop_null(), name)
     elif pa.types.is_struct(kind):
         for child in array.flatten():
             yield from _leaves(child, name)
@@ -82,21 +93,21 @@ def _leaves(column: Array, name: str) -> Iterator[_Micros]:
         yield from _leaves(array.flatten(), name)
 
 
-def _micros(array: Any, name: str) -> _Micros:  # noqa: ANN401  # FixedSizeBinaryArray
+def _instants(array: Any, name: str) -> _Instants:  # noqa: ANN401  # FixedSizeBinaryArray
     data = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     cells = data[array.offset * _WIDTH : (array.offset + len(array)) * _WIDTH].reshape(-1, _WIDTH)
     nanos = np.ascontiguousarray(cells[:, :8]).view("<i8")[:, 0]
     days = np.ascontiguousarray(cells[:, 8:]).view("<i4")[:, 0].astype(np.int64) - _EPOCH_DAY
     if len(days) and max(-int(days.min()), int(days.max())) > _LAST_DAY:
         raise UnsupportedError(f"column {name}: a timestamp has no microsecond form")
-    return np.asarray(days * _DAY_MICROS + nanos // 1000)
+    return days * _DAY_MICROS + nanos // 1000, nanos % 1000
 
 
 def _timestamps(column: Array, name: str) -> Array:
     array: Any = column
     numbers = np.zeros(len(array), np.int64)
     nulls = array.is_null().to_numpy(zero_copy_only=False)
-    numbers[~nulls] = _micros(array.drop_null(), name)
+    numbers[~nulls] = _instants(array.drop_null(), name)[0]
     micros: Array = pa.array(numbers, mask=nulls).cast(pa.timestamp("us"))
     return micros
 
@@ -121,3 +132,58 @@ def _replace_type(struct: Struct, *, with_length: bool) -> None:
             if with_length:
                 struct.insert(1, [2, field[1], _WIDTH])
             return
+
+
+def has_nanoseconds(schema: pa.Schema) -> bool:
+    """Return whether a column has timestamps in nanoseconds, which are written as INT96."""
+    return any(unit == "ns" for field in schema for unit in _units(field.type))
+
+
+def with_integers(schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which timestamps in other units than nanoseconds are integers."""
+    return pa.schema([field.with_type(with_leaves(field.type, _as_integer)) for field in schema])
+
+
+def as_integers(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the same values in a schema of `with_integers`."""
+    read: Any = pa.ipc.read_record_batch
+    batches = [read(batch.serialize(), schema) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, schema)
+
+
+def with_timestamps(end: bytes, schema: pa.Schema) -> bytes:
+    """Return the end of a file, in which integers are declared as the timestamps of a schema.
+
+    The file was written with `with_integers(schema)`; `end` has at least its footer.
+    """
+    footer = read_footer(pa.BufferReader(end))
+    declared = structs(member(_footer_of(schema), 2))
+    elements = member(footer, 2)[1]
+    for number, element in enumerate(elements):
+        if member(element, 1) == member(declared[number], 1) == _INT64:
+            elements[number] = declared[number]
+    changed = encode_struct(footer)
+    start = len(end) - _TAIL - int.from_bytes(end[-_TAIL:][:4], "little")
+    return end[:start] + changed + len(changed).to_bytes(4, "little") + _MAGIC
+
+
+def _footer_of(schema: pa.Schema) -> Struct:
+    """Return the footer of a file without rows and without INT96."""
+    sink = pa.BufferOutputStream()
+    write: Any = pq.write_table
+    write(schema.empty_table(), sink, store_schema=False, store_decimal_as_integer=True)
+    return read_footer(pa.BufferReader(sink.getvalue()))
+
+
+def _as_integer(arrow_type: pa.DataType) -> pa.DataType:
+    is_integer = pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns"
+    return pa.int64() if is_integer else arrow_type
+
+
+def _units(arrow_type: pa.DataType) -> Iterator[str]:
+    """Yield the units of all timestamps in a type."""
+    kind = cast("Any", arrow_type)
+    if pa.types.is_timestamp(kind):
+        yield kind.unit
+    for i in range(kind.num_fields):
+        yield from _units(kind.field(i).type)

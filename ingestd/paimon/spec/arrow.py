@@ -9,6 +9,8 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-f
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -258,23 +260,38 @@ def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
 
 
 def _physical(arrow_type: pa.DataType) -> pa.DataType:
+    return with_leaves(arrow_type, _physical_leaf)
+
+
+def _physical_leaf(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(arrow_type):
         return pa.int64()
     if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
         return pa.int32()
-    if pa.types.is_list(arrow_type):
-        return pa.list_(_physical_field(arrow_type.value_field))
-    if pa.types.is_map(arrow_type):
-        key = _physical_field(arrow_type.key_field)
-        return _map(key, _physical_field(arrow_type.item_field))
-    if pa.types.is_struct(arrow_type):
-        fields = (arrow_type.field(i) for i in range(arrow_type.num_fields))
-        return pa.struct([_physical_field(field) for field in fields])
     return arrow_type
 
 
-def _physical_field(field: ArrowField) -> ArrowField:
-    return field.with_type(_physical(field.type))
+def with_leaves(arrow_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type in which `leaf` has replaced each type that contains no other type."""
+
+    def changed(field: ArrowField) -> ArrowField:
+        return field.with_type(with_leaves(field.type, leaf))
+
+    if pa.types.is_list(arrow_type):
+        return pa.list_(changed(arrow_type.value_field))
+    if pa.types.is_map(arrow_type):
+        return _map(changed(arrow_type.key_field), changed(arrow_type.item_field))
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([changed(arrow_type.field(i)) for i in range(arrow_type.num_fields)])
+    return leaf(arrow_type)
+
+
+def list_offsets(lengths: npt.ArrayLike) -> Array:
+    """Return the Arrow list offsets (n + 1,) of n lists with these lengths."""
+    counts = np.asarray(lengths, np.int64)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return pa.array(offsets)
 
 
 def _from_arrow_field(field: ArrowField) -> DataType:

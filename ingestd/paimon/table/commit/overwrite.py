@@ -28,6 +28,7 @@ from ingestd.paimon.table.metadata.file_store_scan import (
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import PartitionSpec, partition_filter
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
+from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _ABOUT_NEW_FILES = frozenset(
@@ -184,8 +185,7 @@ def _refuse_outside(
 def _overlap(table: FileStoreTable, files: Sequence[DataFileMeta]) -> bool:
     types = [table.schema.field(name).type for name in table.schema.trimmed_primary_keys]
     ranges = sorted(
-        (deserialize_row(types, file.min_key), deserialize_row(types, file.max_key))
-        for file in files
+        (comparable_key(types, file.min_key), comparable_key(types, file.max_key)) for file in files
     )
     return any(high >= low for (_, high), (low, _) in pairwise(ranges))
 

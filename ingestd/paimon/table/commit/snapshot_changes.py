@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.errors import CommitConflictError, SchemaConflictError, UnsupportedError
 from ingestd.paimon.io.file_io import LocalFileIO
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
@@ -43,6 +42,7 @@ from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key,
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
+from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.wording import counted
 
@@ -345,7 +345,7 @@ def _check_key_ranges(
     for run in runs.values():
         ranges = sorted(
             (
-                (deserialize_row(types, e.file.min_key), deserialize_row(types, e.file.max_key), e)
+                (comparable_key(types, e.file.min_key), comparable_key(types, e.file.max_key), e)
                 for e in run
             ),
             key=lambda item: item[0],

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.casts.char_padding import without_padding
 from ingestd.paimon.casts.evolution import columns_schema, evolve, file_columns
 from ingestd.paimon.format.base import (
     BatchSize,
@@ -34,8 +35,6 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
     KEY_FIELD_ID_START,
     KEY_PREFIX,
-    SEQUENCE_NUMBER,
-    SEQUENCE_NUMBER_ID,
     VALUE_KIND,
     VALUE_KIND_ID,
     DataField,
@@ -51,14 +50,19 @@ from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_te
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.files.external_paths import external_file
-from ingestd.paimon.table.files.row_tracking import fill_row_ids, has_row_ids, tracked_fields
+from ingestd.paimon.table.files.row_tracking import (
+    SEQUENCE_FIELD,
+    fill_row_ids,
+    has_row_ids,
+    tracked_fields,
+)
 from ingestd.paimon.table.files.typed_files import TYPED_FORMATS, read_typed
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.wording import counted
 
 SYSTEM_FIELDS = (
-    DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False)),
+    SEQUENCE_FIELD,
     DataField(VALUE_KIND_ID, VALUE_KIND, DataType("TINYINT", nullable=False)),
 )
 
@@ -337,7 +341,8 @@ def _part(
         if format_of(path) in TYPED_FORMATS:
             rows = _typed_rows(table, path, file)
             return FilePart(rows, ((0, rows.num_rows),), rows.num_rows)
-        return read_wanted(table.io, path, columns, groups)
+        part = read_wanted(table.io, path, columns, groups)
+        return replace(part, rows=_unpadded(table, path, file, part.rows))
     except FileNotFoundError as error:
         raise _missing(path) from error
 
@@ -360,7 +365,15 @@ def _stream(
         rows = _typed_rows(table, path, file)
         yield rows.num_rows, rows
     else:
-        yield from stream_wanted(table.io, path, columns, size, groups)
+        for count, batch in stream_wanted(table.io, path, columns, size, groups):
+            yield count, None if batch is None else _unpadded(table, path, file, batch)
+
+
+def _unpadded(table: FileStoreTable, path: str, file: DataFileMeta, rows: pa.Table) -> pa.Table:
+    if format_of(path) != "orc":
+        return rows
+    keys = key_fields(table.schemas(file.schema_id))
+    return without_padding(rows, [*stored_fields(table, file), *keys])
 
 
 def group_filter(

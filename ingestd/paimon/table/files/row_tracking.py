@@ -33,9 +33,10 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
+SEQUENCE_FIELD = DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False))
 TRACKING_FIELDS = (
     DataField(ROW_ID_ID, ROW_ID, DataType("BIGINT", nullable=False)),
-    DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False)),
+    SEQUENCE_FIELD,
 )
 """The last two columns of the system table `row_tracking`."""
 _NO_SCHEMA = -1

@@ -6,7 +6,7 @@ values of the old and the new type of a column may be ordered differently, its b
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ingestd.paimon.spec.binary_row import deserialize_row
@@ -15,6 +15,7 @@ from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
     KEY_FIELD_ID_START,
+    DataField,
     DataType,
 )
 from ingestd.paimon.spec.predicate_stats import ColumnStats
@@ -46,11 +47,13 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
     fields = table.schema.key_fields
     types = [field.type for field in fields]
     names = [field.name for field in fields]
-    by_column = dict(_columns(names, types, file.key_stats, file.row_count))
+    stats = dict(_columns(names, types, file.key_stats, file.row_count))
+    by_column = _sure_stats(file, fields, stats)
     low = deserialize_row(types, file.min_key)
     high = deserialize_row(types, file.max_key)
     if len(fields) == 1 and low and high:
-        by_column[names[0]] = ColumnStats(low[0], high[0], 0, file.row_count)
+        ends = sure_bounds(file.file_name, types[0], low[0], high[0])
+        by_column[names[0]] = ColumnStats(*ends, 0, file.row_count)
     return by_column
 
 
@@ -66,10 +69,7 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
         return {}
     types = [field.type for field in fields]
     stats = dict(_columns(names, types, file.value_stats, file.row_count))
-    if file.file_name.endswith(".orc"):
-        # Java's upper bounds of floating-point numbers in ORC do not include NaN.
-        floats = [f.name for f in fields if f.type.root in ("FLOAT", "DOUBLE")]
-        stats.update({name: replace(stats[name], high=None) for name in floats})
+    stats = _sure_stats(file, fields, stats)
     by_id = {field.id: field for field in schema.fields}
     by_column: dict[str, ColumnStats] = {}
     for field in table.schema.fields:
@@ -82,6 +82,32 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
         elif old.name in stats:
             by_column[field.name] = _translated(stats[old.name], old.type, field.type)
     return by_column
+
+
+def _sure_stats(
+    file: DataFileMeta, fields: Sequence[DataField], stats: Mapping[str, ColumnStats]
+) -> dict[str, ColumnStats]:
+    """Return the statistics of a file by column, with the bounds of `sure_bounds`."""
+    sure = dict(stats)
+    for field in fields:
+        if field.name in stats:
+            known = stats[field.name]
+            low, high = sure_bounds(file.file_name, field.type, known.low, known.high)
+            sure[field.name] = replace(known, low=low, high=high)
+    return sure
+
+
+def sure_bounds(file_name: str, t: DataType, low: object, high: object) -> tuple[object, object]:
+    """Return the bounds of a column of a data file; None if Java may have computed it incorrectly.
+
+    In ORC files, its bounds of floating-point numbers do not include NaN, unless it is the first
+    value, and its bounds of CHAR are padded with blanks, which the values are not.
+    """
+    if file_name.endswith(".orc") and t.root in ("FLOAT", "DOUBLE"):
+        return None if low != low else low, None
+    if file_name.endswith(".orc") and t.root == "CHAR":
+        return None, high
+    return low, high
 
 
 def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from ingestd.paimon.table.files.data_files import (
     stored_fields,
     stored_rows,
 )
+from ingestd.paimon.table.metadata.file_stats import sure_bounds
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import is_same_value
 from ingestd.paimon.table.read.scan_plan import comparable_key
@@ -164,7 +165,7 @@ class _FileCheck:
         self._check_system_columns(rows)
         copies = [f for f in key_fields(schema) if f.name in stored.column_names]
         for copy, column in zip(copies, evolve(stored, copies, copies).columns, strict=True):
-            if not column.equals(rows.column(copy.name.removeprefix(KEY_PREFIX))):
+            if not _is_copy(column, rows.column(copy.name.removeprefix(KEY_PREFIX))):
                 self._error("key-value", f"{copy.name} differs from the column it is a copy of")
 
     def _check_system_columns(self, rows: pa.Table) -> None:
@@ -181,6 +182,15 @@ class _FileCheck:
         deletes = int(retractions(kinds).sum())
         if file.delete_row_count is not None and deletes != file.delete_row_count:
             self._error("delete-row-count", f"has {deletes}, not {file.delete_row_count}")
+
+
+def _is_copy(copy: Column, column: Column) -> bool:
+    """Return whether two columns of a key, without nulls, have the same values; NaN equals NaN."""
+    left, right = cast("Any", copy), cast("Any", column)
+    if left.equals(right):
+        return True
+    floats = left.type == right.type and pa.types.is_floating(left.type)
+    return bool(floats and np.array_equal(left.to_numpy(), right.to_numpy(), equal_nan=True))
 
 
 def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
@@ -330,6 +340,7 @@ def check_stats(
                     where,
                     f"{field.name}: has {column.null_count} nulls, expected {nulls}",
                 )
+            low, high = sure_bounds(where, field.type, low, high)
             for problem in _outside(column, field, low, high):
                 findings.error("stats", where, f"{field.name}: {problem}")
 

@@ -1,15 +1,19 @@
 """INT96 timestamps that nanoseconds cannot hold."""
 
 import io as bytes_io
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.parquet import read_file
+from ingestd.paimon.format.parquet import read_file, write_file
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.options import core_options
+from ingestd.paimon.spec.schema import new_schema
 
 PATH = "/t/data-1.parquet"
 YEAR_10000, YEAR_2500, YEAR_1 = 253_402_300_800_000_000, 16_725_225_600_000_000, -(10**16)
@@ -48,3 +52,35 @@ def test_a_far_timestamp_inside_a_column_is_refused() -> None:
         read_file(_stored(pa.table({"a": lists})), PATH, None)
     near = pa.array([[1], None, [None, 7]], pa.list_(pa.timestamp("us")))
     assert read_file(_stored(pa.table({"a": near})), PATH, None).num_rows == 3
+
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize("values", [[LOWEST], [HIGHEST, None], [HIGHEST - 999, 0, LOWEST + 807]])
+def test_the_ends_of_the_range_of_nanoseconds_are_exact(values: list[int | None]) -> None:
+    column = pa.array(values, pa.timestamp("ns"))
+    found = read_file(_stored(pa.table({"a": column})), PATH, None).column("a")
+    assert found.combine_chunks().equals(column)
+
+
+def test_other_timestamps_of_a_file_with_nanoseconds_keep_their_unit_wherever_they_are() -> None:
+    far = [YEAR_10000, YEAR_1, None]
+    inner = pa.list_(pa.field("item", pa.timestamp("us", tz="UTC"), metadata={FIELD_ID_KEY: b"9"}))
+    table = pa.table(
+        {
+            "n": pa.array([HIGHEST, -1, None], pa.timestamp("ns")),
+            "us": pa.array(far, pa.timestamp("us")),
+            "lists": pa.array([far, [], None], inner),
+            "maps": pa.array([[(0, far[0])], [], None], pa.map_(pa.int64(), pa.timestamp("us"))),
+            "d": pa.array([Decimal(5)] * 3, pa.decimal128(18)),
+        }
+    )
+    io = MemoryFileIO()
+    write_file(io, PATH, table, core_options(new_schema([("n", parse_type("INT"))], (), (), {}, 0)))
+    stored = pq.ParquetFile(io.open_input(PATH))
+    types = [stored.schema.column(i).physical_type for i in range(6)]
+    assert types == ["INT96", *["INT64"] * 5]
+    assert stored.schema_arrow.field("lists").type == inner
+    assert stored.schema_arrow.field("maps").type == table.schema.field("maps").type
+    assert read_file(io, PATH, None).cast(table.schema).equals(table)

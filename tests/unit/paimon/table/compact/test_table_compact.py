@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -331,3 +332,15 @@ def test_expired_rows_of_a_large_new_file_are_dropped_with_its_first_compaction(
     result = compact_table(table, now_ms=NOW_MS, full=True)
     assert [row["k"] for row in rows(table)] == [2, 3]
     assert result.buckets[0].upgraded == 1
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_a_bucket_with_nan_keys_in_several_files_is_compacted(vectors: str, tmp_path: Path) -> None:
+    options = {"bucket": "1", "target-file-size": "1 b", "deletion-vectors.enabled": vectors}
+    table = native_table(tmp_path, [("k", "DOUBLE"), ("v", "INT")], keys=["k"], options=options)
+    for n in range(3):
+        put(table, [{"k": k, "v": n} for k in (math.nan, -1.5, math.inf, 2.0 + n)])
+        assert compact_table(table, now_ms=NOW_MS, full=True).status == "compacted"
+    kept = {one["k"]: one["v"] for one in rows(table)}
+    assert kept == {"NaN": 2, -1.5: 2, "Infinity": 2, 2.0: 0, 3.0: 1, 4.0: 2}
+    assert verify(table) == []
