@@ -225,6 +225,21 @@ def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_o
     assert len(truth.dead_letters()) == 2, "the second time is another loss"
 
 
+@pytest.mark.parametrize("key", ["a younger one", "the younger one"])
+def test_a_dropped_table_is_reported_with_the_offsets_of_the_topic_that_exists(
+    truth: Truth, key: str
+) -> None:
+    """Its name is that of a topic before it, whose key sorts before or after its own."""
+    truth.kafka.topics[ORDERS] = Topic(key)
+    truth.kafka.produce(ORDERS, *range(10, 13))
+    again = replace(truth, policy="earliest")
+    again.live()
+    drop(again)
+    again.live()
+    (dead_letter,) = [text for text in again.dead_letters() if "the table was dropped" in text]
+    assert f'"{ORDERS}/0": 3' in dead_letter
+
+
 def test_a_table_that_is_dropped_meanwhile_stops_the_batch_and_begins_again(truth: Truth) -> None:
     goes_on(truth)
     with pytest.raises(CommitConflictError, match=r"lake\.orders was rolled back below"):

@@ -17,9 +17,9 @@ def binlog(file: str | None, pos: int | str | None, row: int | None = 0) -> Sour
 
 
 def test_postgresql_is_ordered_by_lsn() -> None:
-    sources = [SourcePosition(lsn=7), SourcePosition(lsn=None), SourcePosition(lsn=2**62)]
-    assert positions(sources).tolist() == [7, -1, 2**62]
-    assert positions(sources[::2]).tolist() == [7, 2**62]
+    sources = [SourcePosition(lsn=7), SourcePosition(lsn=None), SourcePosition(lsn=2**63 - 1)]
+    assert positions(sources).tolist() == [7, -1, 2**63 - 1]
+    assert positions(sources[::2]).tolist() == [7, 2**63 - 1]
 
 
 def test_binary_log_is_ordered_by_file_position_and_row() -> None:
@@ -50,6 +50,7 @@ def test_one_file_gives_the_same_positions_as_each_alone() -> None:
         binlog("binlog", 4),
         binlog(None, 4),
         SourcePosition(lsn="00000027:00000ac0:0002"),
+        SourcePosition(lsn=2**63),
         SourcePosition(lsn=2**64),
         SourcePosition(),
     ],

@@ -32,6 +32,14 @@ def test_a_wide_sum_that_is_too_large_is_null_and_starts_anew() -> None:
     assert aggregate("sum", "DECIMAL(38, 2)", [HUGE, HUGE, Decimal("2.00")]) == 2
 
 
+def test_a_narrow_sum_may_have_more_digits_than_its_type_as_a_long_of_java() -> None:
+    nines = [Decimal("9" * 18)] * 6
+    assert aggregate("sum", "DECIMAL(18, 0)", nines) == 6 * nines[0]
+    assert (
+        aggregate("sum", "DECIMAL(18, 0)", [*nines, *((nine,) for nine in nines[1:])]) == nines[0]
+    )
+
+
 def test_products_are_rounded_half_up_at_every_step() -> None:
     assert aggregate("product", "DECIMAL(9, 1)", numbers("0.5", "0.5", "0.5")) == Decimal("0.2")
     assert aggregate("product", "DECIMAL(9, 1)", numbers("-0.5", "0.5")) == Decimal("-0.3")

@@ -7,7 +7,13 @@ import pytest
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
+from ingestd.paimon.spec.snapshot import (
+    BASE_PROPERTY,
+    BATCH_COMMIT_IDENTIFIER,
+    CARRIED_PREFIX,
+    CommitKind,
+    encode_snapshot,
+)
 from ingestd.paimon.table.metadata.file_store_scan import (
     delta_entries,
     live_files,
@@ -121,6 +127,24 @@ def test_nothing_to_commit_makes_no_snapshot_unless_asked() -> None:
     assert result.status == "committed"
     assert newest(table).properties == {"offset": "9"}
     assert delta_entries(table, newest(table)) == []
+
+
+def test_carried_properties_are_repeated_until_removed_and_name_what_they_follow() -> None:
+    """Also before the first snapshot, where the name is empty."""
+    table = metadata_table()
+    carried, own = f"{CARRIED_PREFIX}x", f"{CARRIED_PREFIX}y"
+    below = ""
+    for identifier, given, repeated in (
+        (1, {carried: "1", "plain": ""}, {carried: "1"}),
+        (2, {own: "2"}, {carried: "1", own: "2"}),
+        (3, {carried: "", own: "3"}, {own: "3"}),
+    ):
+        committable = ManifestCommittable(identifier, (message(f"{identifier}"),), properties=given)
+        commit(table, "user", committable, state=load_state(table), now_ms=NOW_MS)
+        assert newest(table).properties == {**repeated, BASE_PROPERTY: below}
+        below = newest(table).delta_manifest_list
+    append(table, "user", 4, message("4"))
+    assert newest(table).properties == {own: "3"}
 
 
 def test_the_watermark_never_goes_back() -> None:

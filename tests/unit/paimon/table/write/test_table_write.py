@@ -192,3 +192,12 @@ def test_statistics_follow_the_options_of_the_table() -> None:
     )
     (file,) = _write(plain, [{"id": 1, "v": "x"}]).new_files
     assert (file.value_stats_cols, file.value_stats.null_counts) == (None, (0, None))
+
+
+def test_files_have_the_format_of_level_0() -> None:
+    """The level of the files that a compaction has not seen."""
+    for changelog in ("none", "input"):
+        options = {"bucket": "2", "file.format.per.level": "0:avro,1:orc"}
+        table = _table(keys=["id"], options={**options, "changelog-producer": changelog})
+        (file,) = _write(table, [{"id": 1}]).new_files
+        assert file.file_name.endswith(".avro")
