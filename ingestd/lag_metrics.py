@@ -1,9 +1,9 @@
 """Prometheus collectors of topics and topic partitions: lag, ages, positions, set-aside topics.
 
-The time of a change is that of the source database if the message contains it, else that of the
-record. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
-partitions, so a `PartitionGauge` stores the values of all of them itself instead of a child for
-each.
+The time of a change is the time in the source database if the message contains it, else the
+timestamp of the record. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands
+of topic partitions, so a `PartitionGauge` stores the values of all of them itself instead of a
+child for each.
 """
 
 from collections.abc import Iterable

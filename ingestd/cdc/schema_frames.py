@@ -70,8 +70,9 @@ def frame_of(
 ) -> SchemaFrame:
     """Return the reference to the writer schema in a message or its headers.
 
-    The mark of the frame is empty if the schema id must be in a header and is missing there.
-    `is_key` selects the headers of message keys.
+    `headers` are the headers of the record, None if they were not fetched. The mark of the frame is
+    empty if the schema id must be in a header and is missing there. `is_key` selects the headers of
+    message keys.
     """
     if headers and framing.location != "prefix" and framing.is_apicurio:
         frame = _apicurio_frame(dict(headers), is_key=is_key)

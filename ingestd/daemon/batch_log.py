@@ -27,7 +27,8 @@ TOTAL = "total"
 class BatchLog:
     """Reports the events of batches to log, metrics, status, maintenance, traces and notices.
 
-    It calls `succeeded` after each finished batch.
+    It calls `succeeded` after each finished batch. `clock` returns seconds since 1970, `ticks` is a
+    monotonic clock.
     """
 
     def __init__(

@@ -34,7 +34,8 @@ class EndOffsetPoller:
     """A thread that polls the end offsets of all sources in turn, with a pause of 5 seconds.
 
     After a failure, a source gets a new client at its next poll. Each time that all sources have
-    been polled, the thread adds a sample to the history and calls `sampled`.
+    been polled, the thread adds a sample to the history and calls `sampled`. `connect` returns the
+    client of a source.
     """
 
     def __init__(

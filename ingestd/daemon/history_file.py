@@ -36,7 +36,10 @@ def history_path(warehouse: str, pipeline: str, spark: Mapping[str, str]) -> Pat
 
 
 class HistoryFile:
-    """A file with the history of the console and its checksum, readable by this user only."""
+    """A file with the history of the console and its checksum, readable by this user only.
+
+    `ticks` is a monotonic clock in seconds.
+    """
 
     def __init__(self, path: Path, ticks: Callable[[], float] = time.monotonic) -> None:
         self._path = path

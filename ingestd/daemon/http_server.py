@@ -1,9 +1,9 @@
 """The read-only HTTP pages of the daemon: metrics, probes and status, on one port.
 
 The number of connections, their time and their bytes are limited, so that slow or many clients do
-not affect ingest. Beyond the limit of waiting connections or of those that are served a page, a new
-one replaces another, see `ConnectionLimit`; probes do not wait for other pages. `http_access`
-determines which clients may see which pages.
+not affect ingest. The connections that wait and the connections that are served a page have
+separate limits; beyond a limit, a new connection replaces another, see `ConnectionLimit`; probes do
+not wait for other pages. `http_access` determines which clients may see which pages.
 """
 
 import io
@@ -137,7 +137,8 @@ def _or_message(read: Callable[[], _Read]) -> _Read | str:
 class HttpServer:
     """The server of the pages, which runs in separate threads from `start` to `stop`.
 
-    Creating it raises ConfigError if the address or a file of `access` cannot be used.
+    Creating it raises ConfigError if the address or a file of `access` cannot be used. `tables`
+    reads the tables for the console; None leaves out their pages.
     """
 
     def __init__(

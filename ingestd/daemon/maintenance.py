@@ -77,7 +77,10 @@ class MaintenanceChild(Protocol):
 
 
 class Maintenance:
-    """Maintenance of the tables of one pipeline, from `start` to `stop`; thread-safe."""
+    """Maintenance of the tables of one pipeline, from `start` to `stop`; thread-safe.
+
+    `make_child` returns a runner of jobs for each thread; `ticks` is a monotonic clock.
+    """
 
     def __init__(
         self,
@@ -161,8 +164,8 @@ class Maintenance:
     def finish(self, stopping: threading.Event) -> None:
         """Wait until no compaction is triggered and no job runs, or until `stopping` is set.
 
-        Compactions then start although ingest lags. Failed ones are not waited for. In mode `off`,
-        return at once.
+        Compactions then start although ingest lags. Failed compactions are not waited for. In mode
+        `off`, return at once.
         """
         with self._changed:
             self._finishing = True
@@ -263,7 +266,10 @@ class Maintenance:
 
 
 class MaintenanceRecord:
-    """Reports what maintenance does in metrics, log and status; thread-safe."""
+    """Reports what maintenance does in metrics, log and status; thread-safe.
+
+    `clock` returns seconds since 1970.
+    """
 
     def __init__(self, mode: str, clock: Callable[[], float] = time.time) -> None:
         self._mode = mode
@@ -284,7 +290,7 @@ class MaintenanceRecord:
             metrics.record_sorted_runs(table, level_0, runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
-        """Record that ingest begins to wait; `tables` are those above their stop trigger.
+        """Record that ingest begins to wait; `tables` are the tables above their stop trigger.
 
         `cause` is "inline", for compactions that commits triggered, or "sorted-runs", for tables
         above their stop trigger.

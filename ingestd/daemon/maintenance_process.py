@@ -236,7 +236,8 @@ def serve(connection: Connection, *, low_priority: bool) -> None:
 def release_memory() -> None:
     """Return freed memory to the system; the allocators would retain it for later jobs.
 
-    Arrow's system pool is the allocator of the C library, which all code but Arrow uses.
+    Both of Arrow's pools are released. Its system pool is the allocator of the C library, which all
+    other code uses, too.
     """
     for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
         pool.release_unused()

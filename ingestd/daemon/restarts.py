@@ -23,7 +23,8 @@ class RestartPolicy:
 class RestartBudget:
     """Counts restarts of a failed query against the limits, and computes their delays.
 
-    Delays grow with consecutive failures; a finished batch resets them.
+    Delays grow with consecutive failures; a finished batch resets them. `spread` shortens delays at
+    random (None: a new generator).
     """
 
     def __init__(self, policy: RestartPolicy, spread: random.Random | None = None) -> None:

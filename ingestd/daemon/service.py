@@ -82,7 +82,7 @@ def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Set
 
 
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
-    """Return reloaded settings, with the running values of those that need a restart."""
+    """Return reloaded settings, with the running values of settings that need a restart."""
     return replace(settings, **{name: getattr(running, name) for name in _FIXED})
 
 

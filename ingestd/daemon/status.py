@@ -34,7 +34,8 @@ class BuildInfo:
     """The versions of ingestd and librdkafka, and the implementations in use.
 
     `decoder` and `kafka_reader` are `native` or `python`. Both are `python` without the native
-    extension; only `kafka_reader` is if the extension does not support the librdkafka in use.
+    extension; only `kafka_reader` is `python` if the extension does not support the librdkafka in
+    use.
     """
 
     version: str

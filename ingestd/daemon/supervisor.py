@@ -95,7 +95,7 @@ class SupervisedRun(Protocol):
     """One run of a pipeline; implemented by `ingestd.spark.pipeline.Pipeline`."""
 
     def start(self, *, until_latest: bool) -> None:
-        """Start the query."""
+        """Start the query; with `until_latest` it ends at the current end offsets."""
 
     def await_termination(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds; return whether the query has ended.
@@ -124,7 +124,7 @@ def keep_settings() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """The settings of the daemon, without those of the pipeline.
+    """The settings of the daemon, without the settings of the pipeline.
 
     The daemon is not live while a batch takes more than `batch_timeout` seconds. After the pipeline
     has failed, the pages are served for another `linger` seconds. `spans` receives the traces,
@@ -161,7 +161,10 @@ class DaemonSettings:
 
 
 class Supervisor:
-    """Runs a pipeline until it ends, is stopped, or fails; restarts it after retryable errors."""
+    """Runs a pipeline until it ends, is stopped, or fails; restarts it after retryable errors.
+
+    `maintenance` runs beside the pipeline (None: no maintenance).
+    """
 
     def __init__(
         self,

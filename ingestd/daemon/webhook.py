@@ -36,9 +36,9 @@ Outcome = Literal["sent", "refused", "failed"]
 class WebhookSettings:
     """The URL of a receiver, and the key that signs requests, or None to send them unsigned.
 
-    `ca_location` is a file with trusted CA certificates; None uses those of the system.
-    `first_wait` is the wait in seconds before an event is sent again; it doubles up to a minute.
-    At most `capacity` events are queued.
+    `ca_location` is a file with trusted CA certificates; None uses the certificates of the system.
+    `first_wait` is the wait in seconds before an event is sent again; it doubles up to a minute. At
+    most `capacity` events are queued.
     """
 
     url: str = field(repr=False)  # may contain a secret
@@ -56,7 +56,8 @@ class WebhookSettings:
 class Webhook:
     """A queue of events and the thread that sends them; thread-safe.
 
-    Creating it raises ConfigError if the file of certificates cannot be used.
+    Creating it raises ConfigError if the file of certificates cannot be used. `clock` returns
+    seconds since 1970.
     """
 
     def __init__(self, settings: WebhookSettings, clock: Callable[[], float] = time.time) -> None:

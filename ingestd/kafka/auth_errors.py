@@ -41,7 +41,10 @@ _SECONDS = 5.0
 
 
 class ClientErrors:
-    """The newest errors, at most 8, that the Kafka client of a source reported."""
+    """The newest errors, at most 8, that the Kafka client of a source reported.
+
+    `clock` is a monotonic clock in seconds.
+    """
 
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
         # A client that was idle for longer than its token is valid presents the expired token

@@ -1,6 +1,6 @@
 """Read and commit the offsets of a consumer group with a consumer that does not join the group.
 
-An admin client can do the same, but that of librdkafka up to 2.16 aborts the process if the
+An admin client can do the same, but in librdkafka up to 2.16 it aborts the process if the
 connection to the group coordinator is lost at the wrong moment.
 """
 

@@ -146,7 +146,7 @@ def fetch(
 ) -> Iterator[RecordChunk]:
     """Yield the committed records of one range in chunks, in order of offset.
 
-    Limits and errors are those of `fetch_all`.
+    The other arguments and the errors are those of `fetch_all`.
     """
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
     yield from fetch_all(source, [offset_range], **bounds, headers=headers)

@@ -59,7 +59,8 @@ class NativeKafka(Protocol):
     ) -> _NativeConsumer:
         """Create a client; `addresses` has the client library's functions, by name.
 
-        Raises ValueError for a missing address or an invalid property.
+        `token` computes OAUTHBEARER tokens (None: not needed). Raises ValueError for a missing
+        address or an invalid property.
         """
         ...
 
@@ -103,7 +104,8 @@ def _log_reason(reason: str) -> None:
 class NativeKafkaReader:
     """A `Reader` that uses the consumer of the native extension.
 
-    Raises ValueError for invalid properties.
+    `token` computes OAUTHBEARER tokens (None: not needed). Raises ValueError for invalid
+    properties.
     """
 
     def __init__(

@@ -110,7 +110,7 @@ class OffsetClient:
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return the topic id of each of `topics` that exists, by name.
+        """Return the topic ids of the existing topics among `topics`, by name.
 
         A topic that was deleted and created again has another id. If the brokers have no topic ids,
         every id is the zero id.
@@ -131,7 +131,7 @@ class OffsetClient:
         return ids
 
     def topic_keys(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Return a key that identifies the logs of a topic, for each existing topic of `topics`.
+        """Return, by name, a key that identifies the logs of each existing topic among `topics`.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """

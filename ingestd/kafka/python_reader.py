@@ -34,7 +34,8 @@ _second = itemgetter(1)
 class PythonReader:
     """A `Reader` that uses the consumer of the Python client.
 
-    Raises KafkaException, TypeError or ValueError for invalid properties.
+    With `headers`, records have their headers and timestamp types. Raises KafkaException, TypeError
+    or ValueError for invalid properties.
     """
 
     def __init__(self, properties: Mapping[str, Any], *, headers: bool) -> None:

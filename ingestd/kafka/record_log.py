@@ -57,8 +57,8 @@ class KafkaRecordLog:
     ) -> Iterator[RecordChunk]:
         """Yield the records of a range in chunks, in order of offset.
 
-        Reading ends without an error at the first record that cannot be read. Raises the errors of
-        `fetch_readable`.
+        With `headers`, chunks have the headers of records. Reading ends without an error at the
+        first record that cannot be read. Raises the errors of `fetch_readable`.
         """
         return fetch_readable(source, [offset_range], self.bounds, _end_there, headers=headers)
 

@@ -32,7 +32,8 @@ _FORM = "application/x-www-form-urlencoded"
 class TokenClient:
     """The credentials of a client at an OAuth token endpoint.
 
-    `ca_location` is a file with CA certificates that are trusted besides those of the system.
+    `ca_location` is a file with CA certificates that are trusted in addition to the certificates of
+    the system.
     """
 
     url: str

@@ -9,8 +9,8 @@ has to be checked against this module only. Two groups of functions:
                other users.
     optional   skip_packaged_sources, use_java_serializer, submit_map_stage
                They save a process, CPU of each batch, and run stage 1 of the next batch early.
-               `INGESTD_SPARK_INTERNALS=off` disables them, together with our own start of the JVM
-               (`startup.jvm`).
+               `INGESTD_SPARK_INTERNALS=off` disables them, together with ingestd's own start of
+               the JVM (`startup.jvm`).
 
 Two more unpublished interfaces are only names of modules and classes, not private members: the main
 class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_server`,

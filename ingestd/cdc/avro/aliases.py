@@ -64,7 +64,8 @@ def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[S
     """Return a list with the event that renames columns before the rows of a batch.
 
     `names` are the (old, new) names in the schema of the batch. Without names the list is empty.
-    The log position of the event is just before the smallest of the batch, or 0 if none is known.
+    The log position of the event is just before the smallest log position of the batch, or 0 if
+    none is known.
     """
     if not names:
         return []

@@ -39,8 +39,8 @@ def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
 
     The unit is days for a DATE, and milliseconds, microseconds or nanoseconds for a timestamp, by
     its precision. Values of a TIME with a precision above 3 are in microseconds, and truncated to
-    milliseconds; those of other TIME types are in milliseconds.
-    Raises ValueError or OverflowError if a value is out of range.
+    milliseconds; values of other TIME types are in milliseconds. Raises ValueError or OverflowError
+    if a value is out of range.
     """
     if data_type.root == "DATE":
         return pa.array(values, pa.date32())

@@ -118,7 +118,10 @@ _decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
 class AliyunDialect:
-    """A converter of DataWorks messages to changes."""
+    """A converter of DataWorks messages to changes.
+
+    If `images`, the before images of updates are kept.
+    """
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)

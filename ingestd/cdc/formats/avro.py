@@ -35,8 +35,8 @@ class AvroFields:
     ) -> Fields:
         """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        Raises RecordError if the schema does not exist, is invalid or is not that of a record with
-        fields, and the errors of `SchemaLookup` and `AvroReader.read`.
+        Raises RecordError if the schema does not exist, is invalid or is not the schema of a record
+        with fields, and the errors of `SchemaLookup` and `AvroReader.read`.
         """
         document = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)

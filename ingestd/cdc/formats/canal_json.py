@@ -93,7 +93,11 @@ _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 
 
 class CanalDialect:
-    """A converter of Canal messages to changes."""
+    """A converter of Canal messages to changes.
+
+    `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. If `images`, the before images
+    of updates are kept.
+    """
 
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping

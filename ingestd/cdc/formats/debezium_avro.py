@@ -56,7 +56,8 @@ def new_format(settings: FormatSettings) -> "DebeziumAvro":
 class DebeziumAvro:
     """A decoder of Debezium change events in Avro.
 
-    It caches schemas, so one decoder should be used for many chunks.
+    It caches schemas, so one decoder should be used for many chunks. If `images`, the before images
+    of changes are decoded, too.
     """
 
     name = "debezium-avro"

@@ -103,7 +103,10 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class MaxwellDialect:
-    """A converter of Maxwell messages to changes."""
+    """A converter of Maxwell messages to changes.
+
+    If `images`, the before images of updates are kept.
+    """
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)

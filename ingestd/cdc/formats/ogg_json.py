@@ -74,7 +74,10 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class OggDialect:
-    """A converter of GoldenGate messages to changes."""
+    """A converter of GoldenGate messages to changes.
+
+    If `images`, the before images of updates are kept.
+    """
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)

@@ -61,7 +61,7 @@ class DetailsReader:
     """Reads tables of the pipeline for the console; thread-safe.
 
     It reads one table at a time, and caches the last one for 10 seconds. `config` is the path of
-    the pipeline's configuration, for the replay command.
+    the pipeline's configuration, for the replay command. `ticks` is a monotonic clock in seconds.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class DetailsReader:
     def dead_letters(self, *, with_bytes: bool) -> StoredDeadLetters:
         """Return the newest dead letters; none if the pipeline has no dead-letter table yet.
 
-        Raises IngestdError if the table cannot be read.
+        Their keys and values are read if `with_bytes`. Raises IngestdError if the table cannot be
+        read.
         """
         identifier = Identifier.parse(self._settings.dead_letters)
 

@@ -74,9 +74,9 @@ def _files(details: TableDetails) -> str:
 
 
 def compactions_table(maintenance: Mapping[str, Any], name: str | None = None) -> str:
-    """Return the last compactions as HTML, of all tables or of one, "database.table".
+    """Return the last compactions of the table `name` (None: of all tables) as HTML.
 
-    `maintenance` is the part of the document of `/status`; if it is empty, the result is.
+    `maintenance` is the part of the document of `/status`; if it is empty, so is the result.
     """
     if not maintenance:
         return ""

@@ -2,8 +2,9 @@
 
 If an update changes the key of a row, the source sends a delete of the old key and an insert of the
 new key, both with the position of the update in its log. PostgreSQL leaves unchanged large values
-out of the insert. Such a value is that of the old key just before the delete. The row of the old
-key can lack it, too: an update left it out, or the key had changed before.
+out of the insert. Such a value equals the value that the row of the old key had just before the
+delete. The row of the old key can lack it, too: an update left it out, or the key had changed
+before.
 
 Records of the old key can be in any partition of the topic, and in this batch, an earlier or a
 later batch. So records are read again, in every partition, from the positions of an earlier state

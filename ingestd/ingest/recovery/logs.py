@@ -20,7 +20,7 @@ class LogCluster(Cluster, Protocol):
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the topic key of each of `topics` that exists, by name.
+        """Return the topic keys of the existing topics among `topics`, by name.
 
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """

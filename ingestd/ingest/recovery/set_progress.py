@@ -102,9 +102,10 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
     """Return a function for `begin` that returns the covered offsets in the claims file.
 
-    They are valid if only the progress records were removed. The function raises ConfigError if the
-    file is missing or damaged or has no entry for the table, or if the table was rolled back or
-    restored since the file was written.
+    `claims` is the content of the file (None: missing or damaged). The offsets are valid if only
+    the progress records were removed. The function raises ConfigError if the file is missing or
+    damaged or has no entry for the table, or if the table was rolled back or restored since the
+    file was written.
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -238,9 +238,10 @@ def without_invalid(
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 
-    `case_sensitive` is whether the catalog accepts new columns with capital letters. If such a
-    column is part of the message key, or no other column remains, the batch is unchanged and all
-    its rows fail. Otherwise no row fails if the policy ignores columns that are not allowed.
+    `context` is the state of the table (None: the table does not exist). `case_sensitive` is
+    whether the catalog accepts new columns with capital letters. If such a column is part of the
+    message key, or no other column remains, the batch is unchanged and all its rows fail. Otherwise
+    no row fails if the policy ignores columns that are not allowed.
     """
     options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
@@ -305,7 +306,8 @@ def keyless_mode(
 ) -> KeylessTableMode | None:
     """Return how updates and deletes are handled, or None if the table has or will have a key.
 
-    Returns None also if no mode is configured, which has the same effect as "reject".
+    `context` is the state of the table (None: the table does not exist). Returns None also if no
+    mode is configured, which has the same effect as "reject".
     """
     if context is not None:
         keys: Sequence[str] = context.table.schema.primary_keys

@@ -121,6 +121,8 @@ def apply_shape(
 ) -> ShapedBatch:
     """Apply a shape to a batch of a chunk; rows are filtered only if the table exists.
 
+    `target` is the state of the table (None: the table does not exist).
+
     Raises SchemaConflictError if the source has a column with the name of an added column, a column
     of the message key is not selected, the row filter refers to a column that does not exist, or a
     function does not accept a type. Raises UnsupportedError if `op_ts` is selected and messages do

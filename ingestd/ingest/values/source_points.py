@@ -1,7 +1,7 @@
 """The order of changes of a source in different topic partitions, by position and record time.
 
 Positions in the log of a source order changes exactly, but begin again on another server, after
-RESET MASTER, and in a restored database. Timestamps of records do not begin again, but are those of
+RESET MASTER, and in a restored database. Timestamps of records do not begin again, but come from
 clocks that differ. So changes whose records are more than `MAX_SKEW_MS` apart are ordered by the
 timestamps of the records, and other changes by their positions.
 """
@@ -70,8 +70,8 @@ def later_point(first: SourcePoint, second: SourcePoint) -> SourcePoint:
 def last_truncate(first: SourcePoint | None, second: SourcePoint | None) -> SourcePoint | None:
     """Return the point up to which two truncates delete rows; None stands for no truncate.
 
-    It is the later of both, with the newer timestamp. So the timestamp never decreases if truncates
-    are combined in any order, although `SourcePoint.is_after` is not transitive.
+    It is the later of the two points, with the newer timestamp. So the timestamp never decreases if
+    truncates are combined in any order, although `SourcePoint.is_after` is not transitive.
     """
     if first is None or second is None:
         return first or second

@@ -1,6 +1,6 @@
 """Casts of text to other types, as in Java: invalid text is an error.
 
-Texts of an ARRAY are written `[a, b]`, those of a MAP `{k -> v}`, those of a ROW `{a, b}`. They are
+Texts have the form `[a, b]` for an ARRAY, `{k -> v}` for a MAP, and `{a, b}` for a ROW. They are
 split one by one; the elements of all texts are then cast as one column.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema

@@ -182,7 +182,7 @@ def load_catalog(
 
 
 def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
-    """Raise ConfigError for capitals in names of a catalog that is not case-sensitive."""
+    """Raise ConfigError for capitals in names, unless the catalog is `case_sensitive`."""
     if case_sensitive:
         return
     for name in names:

@@ -55,10 +55,10 @@ class HivePartitions:
             (self._known.add if adds else self._known.discard)(values)
 
     def mark_done(self, done: Iterable[tuple[str, ...]]) -> None:
-        """Add a further partition for each that is done, as Java does: its last value with ".done".
+        """Add a further partition for each done partition, with ".done" after its last value.
 
-        Those that this object has added before are not added again. Raises StorageError if the
-        metastore does not respond.
+        Java names these partitions in the same way. Partitions that this object has added before
+        are not added again. Raises StorageError if the metastore does not respond.
         """
         new = {(*values[:-1], f"{values[-1]}.done") for values in done} - self._done
         if new:

@@ -1,6 +1,6 @@
 """Tables and databases of a Hive Metastore: their structures, as Paimon's HiveCatalog fills them.
 
-The numbers are those of the fields in `hive_metastore.thrift`.
+The numbers are the field ids in `hive_metastore.thrift`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -89,7 +89,7 @@ class RestClient:
     sleep: Callable[[float], None] = time.sleep
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> RestResponse:
-        """Send a GET request and return the response."""
+        """Send a GET request with the parameters `query`; return the response."""
         suffix = f"?{urllib.parse.urlencode(query)}" if query else ""
         return self._request("GET", path + suffix, None)
 

@@ -187,7 +187,7 @@ class PartReader(Protocol):
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a data file in parts of this size.
+    """Yield the rows of a data file, with the `columns` (None: all), in parts of this size.
 
     Raises the errors of `load_format` and of `FileFormat.read_file`.
     """
@@ -203,8 +203,8 @@ def stream_wanted(
 ) -> Iterator[StreamPart]:
     """Yield the rows of a data file in parts, possibly with rows that were not requested.
 
-    If the format can skip parts, those that `wanted` excludes have None in place of their rows. A
-    part is tested when it is reached. Raises the errors of `load_format` and of
+    If the format can skip parts, the parts that `wanted` excludes have None in place of their rows.
+    A part is tested when it is reached. Raises the errors of `load_format` and of
     `FileFormat.read_file`.
     """
     module = load_format(format_of(path))

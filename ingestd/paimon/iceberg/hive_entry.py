@@ -31,7 +31,7 @@ class HiveEntry:
     identifier: Identifier
 
     def point_to(self, store: MetadataStore, version: int, schema: TableSchema) -> None:
-        """Set the path of the metadata document that readers open to that of a version.
+        """Set the metadata document that readers open to the document of a version.
 
         The entry and its database are created if they do not exist. `schema` has the columns of the
         entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,

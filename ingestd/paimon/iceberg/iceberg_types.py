@@ -181,8 +181,8 @@ def column_bounds(
 ) -> dict[int, bytes]:
     """Return the encoded bounds of the columns in `known` by field id.
 
-    `values` are the bounds as Paimon values, in the order of the column names `names`; those of
-    columns in `known` are not None. `fields` has the columns by name.
+    `values` are the bounds as Paimon values, in the order of the column names `names`; the bounds
+    of columns in `known` are not None. `fields` has the columns by name.
     """
     return {
         fields[name].id: bound(fields[name].type, avro_value(fields[name].type, value))

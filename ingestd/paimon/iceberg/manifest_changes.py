@@ -36,7 +36,7 @@ class FileChanges:
     """The data files that a snapshot adds and removes, by file name.
 
     `added` has the manifest records of the added files, `removed` the partitions of the removed
-    files, and `partitions` those of all these files. A partition is a tuple of values as
+    files, and `partitions` the partitions of all these files. A partition is a tuple of values as
     `avro_value` returns them. `only_adds` is False if the snapshot deletes any file, exposed or
     not.
     """

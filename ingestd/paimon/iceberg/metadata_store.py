@@ -247,11 +247,11 @@ class MetadataStore:
             self.io.delete_quietly(self.document_path(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
-        """Delete manifest lists, and their files that are not in the list `kept`.
+        """Delete manifest lists, and the files to which only these lists refer.
 
-        Their files are manifests, and those with deletion vectors. `paths` and `kept` are paths of
-        manifest lists. The files of a damaged or missing list are unknown, so they stay. Raises the
-        errors of `read` for the list `kept`.
+        The files are manifests, and files with deletion vectors. `paths` are the lists to delete,
+        and `kept` is the list whose files remain. The files of a damaged or missing list are
+        unknown, so they stay. Raises the errors of `read` for the list `kept`.
         """
         if not paths:
             return

@@ -31,8 +31,8 @@ _HEADER = "header."
 class RestEntry:
     """The entry of an Iceberg table in a REST catalog, by default with the table's name.
 
-    `settings` are those of the catalog. A request that fails is not repeated, because the next
-    commit catches up.
+    `settings` are the settings of the catalog. A request that fails is not repeated, because the
+    next commit catches up.
     """
 
     identifier: Identifier

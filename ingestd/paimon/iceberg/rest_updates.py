@@ -1,8 +1,9 @@
 """The updates by which a table of an Iceberg REST catalog follows the metadata in the warehouse.
 
-A REST catalog writes documents of its own, from updates. It gives ids to schemas: that of a new one
-follows the largest. Like Java Paimon, we begin a table with an empty schema 0, so that the id of
-each schema is one more than in Paimon as long as no two schemas have the same columns.
+A REST catalog writes documents of its own, from updates. It assigns the ids of schemas: a new
+schema gets the id after the largest. As in Java Paimon, a table begins with an empty schema 0, so
+that the id of each schema is one more than in Paimon as long as no two schemas have the same
+columns.
 
 Specification: https://iceberg.apache.org/rest-catalog-spec/
 """

@@ -98,7 +98,7 @@ class NewSnapshot:
     """A snapshot to add to a document, the path of its manifest list, and whether it removes files.
 
     Only files that the Iceberg metadata exposes count as removed. `row_ids` are the first row id
-    that the snapshot assigns, and the one after its last; None in version 2.
+    that the snapshot assigns, and the id after the last; None in version 2.
     """
 
     snapshot: Snapshot
@@ -110,7 +110,8 @@ class NewSnapshot:
 def next_row_id(document: Json) -> int:
     """Return the first row id that no snapshot of a document has assigned.
 
-    Java Paimon 1.4 keeps the row ids of snapshots, but not that of the document.
+    The ids are derived from the snapshots, too, because Java Paimon 1.4 drops the id that the
+    document stores.
     """
     assigned = (
         (entry.get("first-row-id") or 0) + (entry.get("added-rows") or 0)

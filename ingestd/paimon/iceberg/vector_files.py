@@ -1,7 +1,7 @@
 """Copy the deletion vectors of a snapshot to Puffin files, in which Iceberg readers look for them.
 
 A 64-bit vector of Paimon has the bytes of a vector of Iceberg. A Puffin file has the vectors of one
-index file, with whose name its own begins.
+index file, and its name begins with the name of the index file.
 
 Specification: https://iceberg.apache.org/puffin-spec/
 """

@@ -62,7 +62,8 @@ def sort_keys(
 ) -> SortedKeys:
     """Sort the rows of a table by key (no nulls), sequence number and row position.
 
-    Raises ValueError without key columns, or if a column's type cannot be a key.
+    `sequence` (rows,) are the sequence numbers (None: all equal). Raises ValueError without key
+    columns, or if a column's type cannot be a key.
     """
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     if not ranks:

@@ -38,8 +38,8 @@ class GroupOrder:
     """The order of a merge's events in one sequence group.
 
     `counts` (n,) marks the events to consider. Of these, `known` (n,) marks the events whose
-    sequence columns are not all null, and `accepted` (n,) those that in addition are not older than
-    an earlier `known` event of their key.
+    sequence columns are not all null, and `accepted` (n,) the known events that are not older than
+    an earlier known event of their key.
     """
 
     def __init__(

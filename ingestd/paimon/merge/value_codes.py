@@ -70,7 +70,7 @@ def sequence_ranks(columns: Sequence[Column]) -> Indices:
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
     """Return arrays (rows,) of ranks that order rows by several columns, most significant first.
 
-    Nulls are first, also in descending order.
+    Nulls are first, also if `descending`.
     """
     ranks: list[Ranks] = []
     for column in columns:

@@ -40,7 +40,8 @@ class Bitmap64:
     """A set of 64-bit numbers.
 
     `containers` has the lower 16 bits of the numbers by the upper 48 bits (big-endian), in the
-    order in which they were added. `capacity` is the length of Java's array of them.
+    order in which they were added. `capacity` is the length of the array in which Java stores the
+    containers.
     """
 
     containers: dict[bytes, BitMap] = field(default_factory=dict)
@@ -111,7 +112,7 @@ def _encode_container(numbers: BitMap) -> bytes:
 
 
 def decode_roaring64(data: bytes) -> Bitmap64:
-    """Return the bitmap of Java's bytes. Raises FormatError if they are damaged."""
+    """Return the bitmap that Java wrote. Raises FormatError if the bytes are damaged."""
     try:
         return _decode(data)
     except (struct.error, ValueError, IndexError) as error:

@@ -5,7 +5,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dyna
 Index files are immutable, so their hashes are cached in this process by path: worker processes,
 which write batch after batch, read a file again only after its eviction. Hashes that exceed the
 memory limit are cached on the local disk, so that the cost of a batch depends on its own size and
-not on that of the index.
+not on the size of the index.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Compact chosen runs of one bucket of a primary-key table into files of a level.
 
-A file whose key range overlaps that of no other file only changes its level (an upgrade), unless it
-is small and adjacent to a file that is rewritten, has rows to drop, or must be rewritten because of
+A file whose key range overlaps with no other file only changes its level (an upgrade), unless it is
+small and adjacent to a file that is rewritten, has rows to drop, or must be rewritten because of
 the options. Files with overlapping or adjacent key ranges are rewritten together. A bucket has one
 index file with all of its deletion vectors, which is rewritten when one of them changes.
 

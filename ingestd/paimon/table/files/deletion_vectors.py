@@ -1,4 +1,4 @@
-"""Read deletion vectors of data files, and write those of a bucket.
+"""Read the deletion vectors of data files, and write the vectors of a bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 

@@ -62,7 +62,7 @@ class PartitionRegistry(Protocol):
         ...
 
     def mark_done(self, done: Iterable[tuple[str, ...]]) -> None:
-        """List a further partition for each that is done: its last value ends in ".done".
+        """List a further partition for each done partition, with ".done" after its last value.
 
         Raises StorageError if the catalog does not respond.
         """

@@ -1,7 +1,7 @@
 """Rescale a table to another number of buckets, partition by partition.
 
-Each OVERWRITE snapshot replaces whole partitions. It is committed only if the files of these are
-still those that were read, so that concurrent writes are not lost. A partition keeps its old number
+Each OVERWRITE snapshot replaces whole partitions. It is committed only if these still have exactly
+the files that were read, so that concurrent writes are not lost. A partition keeps its old number
 of buckets until it is rewritten: an interrupted rescale continues when it is called again.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/#rescale-overwrite

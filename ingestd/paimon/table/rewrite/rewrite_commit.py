@@ -1,7 +1,7 @@
 """Commit the files of a rewrite, or delete them.
 
-Only an IngestdError means that nothing was committed. After other exceptions, for example that of a
-signal, the files stay: if no snapshot refers to them, they are orphan files.
+Only an IngestdError means that nothing was committed. After other exceptions, for example
+KeyboardInterrupt, the files stay: if no snapshot refers to them, they are orphan files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """

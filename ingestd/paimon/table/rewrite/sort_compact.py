@@ -56,12 +56,12 @@ class SortPlan:
 
     @property
     def rows(self) -> int:
-        """The number of rows in its files, including deleted rows."""
+        """The number of rows in the partition's files, including deleted rows."""
         return sum(file.row_count for file in self.bucket.files)
 
     @property
     def bytes(self) -> int:
-        """The size of its files in bytes."""
+        """The size of the partition's files in bytes."""
         return sum(file.file_size for file in self.bucket.files)
 
 
