@@ -47,8 +47,8 @@ class SummingHandler(logging.StreamHandler[TextIO]):
     """A stream handler that writes only the first of repeated warnings and errors in each window.
 
     A window has `window` seconds. `fields` is a function that returns all fields of a line,
-    including those of its thread. Lines below WARNING and above ERROR are always written, and all
-    lines while the level is DEBUG.
+    including the fields of its thread. Lines below WARNING and above ERROR are always written, and
+    all lines while the level is DEBUG.
     """
 
     def __init__(

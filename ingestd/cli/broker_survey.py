@@ -94,7 +94,7 @@ def proposed_sources(
     """Return a source for each data format; topics of unknown format join the largest source.
 
     `data_format` overrides the guesses of all topics. If there is only one source, it selects its
-    topics by `pattern`, or by a proposed one if that is None.
+    topics by `pattern` (None: by a proposed pattern).
     """
     groups: dict[str, list[str]] = defaultdict(list)
     unknown: list[str] = []

@@ -151,8 +151,8 @@ def newest_dead_letters(
     """Return the newest `limit` selected dead letters, and the number of all selected ones.
 
     Each is a row by column name, without key and value; `replayed` is whether it was replayed. Dead
-    letters without a timestamp, which stand for lost records, are last. At most `limit` rows and
-    those of one part of the table are in memory.
+    letters without a timestamp, which stand for lost records, are last. At most `limit` rows, and
+    the rows of one part of the table, are in memory.
     """
     newest: pa.Table | None = None
     total = 0

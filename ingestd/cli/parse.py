@@ -231,7 +231,7 @@ class MessageSelection:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """Options that override those of the source in `config`, or define the source without it."""
+    """Options that override the source in `config`, or without `config`, define it."""
 
     config: Path | None = None
     data_format: str | None = None

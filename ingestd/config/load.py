@@ -37,8 +37,8 @@ class LoadedConfig:
 def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> LoadedConfig:
     """Load and check a configuration. Raises ConfigError with every error and its location.
 
-    Variables of the environment, by default those of this process, override values of the file.
-    Only the file system is accessed.
+    Variables of the environment, by default the environment of this process, override values of the
+    file. Only the file system is accessed.
     """
     variables = os.environ if environ is None else environ
     return load_document(read_document(path), path.absolute().parent, variables)

@@ -271,7 +271,7 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """The layout of messages like those of `OneRow`, but with a list of one or more rows.
+    """The layout of messages as in `OneRow`, but with a list of one or more rows.
 
     `row` is the path of the rows, and `old` the path of the list of their old values.
     """

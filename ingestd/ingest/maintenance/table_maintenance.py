@@ -151,7 +151,7 @@ class TableWork:
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
 
-        That is the case once it has been due for a minute, or if `is_near_stop`.
+        The result is true once it has been due for a minute, or if `is_near_stop`.
         """
         since = self.first_due_at if self.due_since is None else self.due_since
         return self.is_near_stop or now - since >= _PATIENCE_SECONDS

@@ -40,8 +40,8 @@ class Discovery:
     def is_idle(self) -> bool:
         """Whether the batch need not run again because of this discovery.
 
-        That is the case if it contains only comments, or only comments, renames and drops for a
-        table that does not exist.
+        True if it contains only comments, or only comments, renames and drops for a table that does
+        not exist.
         """
         if self.columns or (self.proven and not self.fresh):
             return False

@@ -181,9 +181,9 @@ class SourceSettings:
 class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    Older are the rows that are not after `point` (None: only `until` decides), and those before the
-    offsets `until`, the first after the record of the truncate. The batch reads records from the
-    offsets `covered` on, even if the table covered them before (None: no such records).
+    Older are the rows that are not after `point` (None: only `until` decides), and the rows before
+    the offsets `until`, the first after the record of the truncate. The batch reads records from
+    the offsets `covered` on, even if the table covered them before (None: no such records).
     """
 
     point: SourcePoint | None
@@ -297,8 +297,8 @@ class BatchContext:
     def owners_of(self, table: str) -> frozenset[QualifiedSourceTable]:
         """Return the source tables of the rows in a target table.
 
-        If several source tables claim the target in this batch, returns those that may be written
-        to it. The result is empty if the target has no rows and no claim was decided.
+        If several source tables claim the target in this batch, returns the source tables that may
+        be written to it. The result is empty if the target has no rows and no claim was decided.
         """
         target = self.tables.get(table)
         return self.owners.get(table, target.source_tables if target else frozenset())

@@ -124,8 +124,8 @@ class Truncates:
         """Revoke all accepted truncates if a range that is read again for them is unreadable.
 
         Returns whether there is such a range. The next run of the batch finds the truncates again,
-        and refuses those that need the range. Unreadable ranges of the batch itself, `ranges`, do
-        not count.
+        and refuses the truncates that need the range. Unreadable ranges of the batch itself,
+        `ranges`, do not count.
         """
         starts = starts_of(ranges)
         again = {

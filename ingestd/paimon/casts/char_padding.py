@@ -17,7 +17,7 @@ _trimmed: Callable[..., Array] = pc.utf8_rtrim
 
 
 def without_padding(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return rows without blanks at the end of CHAR values, also of those in nested columns.
+    """Return rows without blanks at the end of CHAR values, also within nested columns.
 
     `fields` are the columns of the file with their types; `rows` may have some of them.
     """

@@ -247,11 +247,11 @@ class MetadataStore:
             self.io.delete_quietly(self.document_path(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
-        """Delete manifest lists, and the files to which only these lists refer.
+        """Delete manifest lists, and the files in them that are not in the list `kept`.
 
-        The files are manifests, and files with deletion vectors. `paths` are the lists to delete,
-        and `kept` is the list whose files remain. The files of a damaged or missing list are
-        unknown, so they stay. Raises the errors of `read` for the list `kept`.
+        The files are manifests, and files with deletion vectors. `paths` are the paths of the lists
+        to delete, `kept` is the path of a list that remains. The files of a damaged or missing list
+        are unknown, so they stay. Raises the errors of `read` for the list `kept`.
         """
         if not paths:
             return

@@ -209,7 +209,8 @@ def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
 def has_iceberg_type(t: DataType) -> bool:
     """Return whether Iceberg reads a type in data files of Paimon.
 
-    Paimon stores timestamps of more than 6 digits as INT96, which Iceberg does not read as such.
+    Paimon stores timestamps of more than 6 digits as INT96, a form in which Iceberg does not read
+    them.
 
     The types nested in an ARRAY, MAP or ROW are not examined.
     """

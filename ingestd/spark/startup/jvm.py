@@ -139,7 +139,7 @@ class Jvm:
         """Wait until the gateway listens, and return its address.
 
         Starts the prefork server if it was not forked. Raises RetryableError if the JVM ends, or if
-        it does not respond within two minutes; in the latter case it is killed.
+        it does not respond within two minutes, after which it is killed.
         """
         if self._prefork_server is not None:
             self._prefork_server.spawn()

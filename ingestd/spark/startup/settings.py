@@ -81,7 +81,7 @@ WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """Return all settings of a session; the user's settings `extra` override the others.
 
-    JVM options are combined instead, those of the user last.
+    JVM options are combined instead, with the user's options last.
     """
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}

@@ -150,7 +150,7 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 class DynamicBucketAssigner:
     """Assigns the keys of one partition to dynamic buckets, and creates buckets as needed.
 
-    `partition` is the serialized row. `entries` are index files of the table; those of other
+    `partition` is the serialized row. `entries` are index files of the table; files of other
     partitions are ignored. The assigner owns the buckets whose number modulo `assigners` equals
     `assigner_id`. Raises the errors of `PartitionIndex.load`.
     """

@@ -141,7 +141,7 @@ def row_groups(
 
     Without data evolution, each file is a group. A group has the files of all rows first, the
     newest at the front, then the blob files, which may have a part of the rows each. Raises
-    FormatError if row ids are missing, or overlap otherwise.
+    FormatError if row ids are missing, or overlap in any other way.
     """
     if not honoured.DATA_EVOLUTION.of(table.schema.options):
         return [(file,) for file in files]

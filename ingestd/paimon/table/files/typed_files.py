@@ -24,9 +24,9 @@ from ingestd.paimon.spec.option_types import Options
 def read_typed(io: FileIO, path: str, fields: Sequence[DataField], options: Options) -> pa.Table:
     """Return all rows of a file in a format of `TYPED_FORMATS`, in file order.
 
-    `fields` are all columns of the file, `options` those of the table. Raises FileNotFoundError if
-    the file does not exist, StorageError if the store fails, FormatError with the path if it is
-    damaged, UnsupportedError for its compression.
+    `fields` are all columns of the file, `options` the options of the table. Raises
+    FileNotFoundError if the file does not exist, StorageError if the store fails, FormatError with
+    the path if it is damaged, UnsupportedError for its compression.
     """
     try:
         return TYPED_FORMATS[format_of(path)](io, path, fields, options)

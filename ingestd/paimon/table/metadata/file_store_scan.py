@@ -86,8 +86,8 @@ class ManifestCache:
     def retain(self, folder: str, paths: Container[str]) -> None:
         """Drop the manifests in a folder that are not among `paths`.
 
-        Commits merge manifests: those that the newest snapshot no longer lists are not read again,
-        and would only fill the cache.
+        Manifests that the newest snapshot no longer lists, because commits have merged them, are
+        not read again and would only fill the cache.
         """
         with self._lock:
             gone = [

@@ -137,7 +137,7 @@ class TableReader:
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
-        """Return the fields of the result: with `audit` first `rowkind`, then those of `fields`."""
+        """Return the fields of the result: the requested columns, with `audit` after `rowkind`."""
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:

@@ -73,7 +73,7 @@ class UsedFiles:
     def add_branch(self, branch: FileStoreTable) -> None:
         """Add all snapshots, tags and long-lived changelogs of a branch.
 
-        A repeated call adds those that were created since. Raises FormatError if a metadata file is
+        A repeated call adds what was created since. Raises FormatError if a metadata file is
         missing or damaged.
         """
         for snapshot, read_again in _kept_snapshots(branch):

@@ -43,7 +43,7 @@ _TRIES = 3
 class IndexedPartition:
     """A partition whose files lacked indexes.
 
-    `files` is the number of its data files, `indexed` the number of those that got indexes.
+    `files` is the number of its data files, `indexed` the number of files that got indexes.
     `snapshot` is None in a dry run.
     """
 

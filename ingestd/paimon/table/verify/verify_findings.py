@@ -46,7 +46,7 @@ class VerifyFindings:
         """Record an error if the block cannot read the file `where`, and suppress the exception.
 
         Suppressed are FormatError, StorageError, UnsupportedError and FileNotFoundError; the code
-        of the latter is `missing-file` instead of `code`.
+        of a FileNotFoundError is `missing-file` instead of `code`.
         """
         try:
             yield
