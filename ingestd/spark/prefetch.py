@@ -100,8 +100,8 @@ class Prefetch:
         The batch is the next batch, or the current batch before `exchange` is called. Call this
         method when the stages of the current batch are about to be submitted, since the cores go to
         the job submitted first. If stage 1 of the current batch was prefetched, too, the new stage
-        is submitted only after that has ended: otherwise both would end before the current batch
-        commits, and the cores would be idle meanwhile.
+        is submitted only after that stage has ended: otherwise both would end before the current
+        batch commits, and the cores would be idle meanwhile.
         """
         if self._begun is not None or not uses_internals():
             return

@@ -184,7 +184,7 @@ def table_columns(target: TableContext) -> ColumnTypes:
 
 
 def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """Build the column changes for the rows of a route, or return None if no column changes.
+    """Return how columns change for the rows of a route, or None if no column changes.
 
     Raises ConfigError if computed columns depend on each other circularly.
     """
