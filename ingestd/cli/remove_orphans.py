@@ -1,11 +1,11 @@
 """`ingestd remove-orphans`: delete files of a table that no snapshot refers to."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, print_result, table_now_ms
+from ingestd.cli.groups import DryRun, Yes, print_result, table_now_ms
 from ingestd.cli.output import AsJson, print_table, timestamp_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
@@ -23,18 +23,23 @@ from ingestd.paimon.table.retention.orphans import remove_orphans as delete_orph
 from ingestd.wording import counted
 
 _OLDER = "older-than"
+_SHARED = "Files of other tables in the external paths of {} will be deleted. Continue?"
 _LEFT = "The deleted files were not in use. Run the same command again for the rest."
+
+_OlderThan: TypeAlias = Annotated[
+    str, typer.Option("--older-than", help="Only files last modified longer ago than this.")
+]
+_ExternalPaths: TypeAlias = Annotated[
+    bool, typer.Option("--external-paths", help="Also search 'data-file.external-paths'.")
+]
 
 
 def remove_orphans(
     warehouse: Warehouse,
     table: TableName,
-    older_than: Annotated[
-        str, typer.Option("--older-than", help="Only files last modified longer ago than this.")
-    ] = "1 d",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before daemons are stopped.")
-    ] = False,
+    older_than: _OlderThan = "1 d",
+    external_paths: _ExternalPaths = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +51,7 @@ def remove_orphans(
     clock of the store, not of this machine.
 
     Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
-    warehouse. Stop all other writers of the table yourself.
+    warehouse. Stop all other writers of the table yourself. With --external-paths it asks, too.
 
     **Examples**
 
@@ -55,11 +60,13 @@ def remove_orphans(
     ingestd remove-orphans /lake shop.orders --older-than '7 d'
     """
     opened = open_table(warehouse, table)
+    if external_paths:
+        confirm(_SHARED.format(table), "--yes", given=yes or dry_run)
     age = parse_millis(_OLDER, older_than)
     stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(opened, yes=yes)
     with working("looking for orphans of", opened, left=_LEFT, dry_run=dry_run) as watched:
         limit = table_now_ms(watched) - age
-        orphans = find_orphans(watched, limit)
+        orphans = find_orphans(watched, limit, external=external_paths)
         orphans = replace(orphans, files=(*orphans.files, *iceberg_orphans(watched, limit)))
         for leadership in stopped:
             leadership.check()  # a daemon that was started meanwhile may be writing these files

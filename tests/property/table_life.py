@@ -1,7 +1,9 @@
-"""The life of a table against a dictionary: changes, schema changes, overwrites, Java compacting.
+"""The life of a table against a dictionary: changes, schema changes, overwrites, compactions.
 
-The machine of `tests/property/test_table_life.py`. A row of the model holds its cells by column;
-what the table holds is compared after every step, older snapshots now and then.
+The machine of `tests/property/test_table_life.py`. Options of all kinds meet merge engines, kinds
+of buckets and changelog producers; ingestd and both Javas compact. A row of the model holds its
+cells by column; what the table holds is compared after every step, older snapshots now and then,
+and in the end with what Java reads.
 """
 
 import shutil
@@ -12,6 +14,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
@@ -21,6 +24,7 @@ from ingestd.paimon.spec.schema_change import (
     UpdateColumnType,
 )
 from ingestd.paimon.table.commit.overwrite import drop_partitions, truncate_table
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
@@ -50,6 +54,24 @@ ENGINES: dict[str, dict[str, str]] = {
         "fields.default-aggregate-function": "last_non_null_value",
     },
 }  # fmt: skip
+PRODUCERS = st.sampled_from(["none", "none", "input", "lookup", "full-compaction"])
+VECTORS = {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"}
+OUTSIDE = "data-file.external-paths"
+MORE: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "vectors": VECTORS,
+    "vectors of 64 bits": {**VECTORS, "deletion-vectors.bitmap64": "true"},
+    "vectors beside the files": {**VECTORS, "index-file-in-data-file-dir": "true"},
+    "thin files": {"data-file.thin-mode": "true"},
+    "a directory": {"data-file.path-directory": "some/files"},
+    "paths outside": {f"{OUTSIDE}.strategy": "round-robin"},
+    "indexes": {
+        "file-index.bitmap.columns": "k", "file-index.bloom-filter.columns": "p",
+        "file-index.bsi.columns": "n", "file-index.in-manifest-threshold": "100 b",
+    },
+    "ranges": {"file-index.range-bitmap.columns": "n,k"},
+    "ages": {"record-level.expire-time": "36500 d", "record-level.time-field": "n"},
+}  # fmt: skip
 EXTRA = ("e0", "e1", "e2")
 
 
@@ -78,23 +100,29 @@ MERGES: dict[str, Callable[[Row | None, Row, int], Row | None]] = {
 
 
 class TableLife(RuleBasedStateMachine):
-    """A table that ingestd writes and Java compacts; `oracle` and `folder` are set by the test."""
+    """A table that ingestd writes; the test sets `folder` and the Javas of both releases."""
 
     oracle: ClassVar[Oracle]
+    oracle_2: ClassVar[Oracle]
     folder: ClassVar[Path]
 
     @initialize(
         engine=st.sampled_from(sorted(ENGINES)), buckets=BUCKETS, partitioned=st.booleans(),
-        file_format=FORMATS, stats=STATS,
+        file_format=FORMATS, stats=STATS, producer=PRODUCERS, more=st.sampled_from(sorted(MORE)),
     )  # fmt: skip
     def create(
-        self, engine: str, buckets: dict[str, str], partitioned: bool, file_format: str, stats: str
-    ) -> None:
+        self, engine: str, buckets: dict[str, str], partitioned: bool, file_format: str, stats: str,
+        producer: str, more: str,
+    ) -> None:  # fmt: skip
         shutil.rmtree(self.folder, ignore_errors=True)
+        if producer == "full-compaction" and "vectors" in more:
+            producer = "lookup"  # such a table cannot be created
         options = {
-            **buckets, **ENGINES[engine], "file.format": file_format,
-            "metadata.stats-mode": stats, "manifest.merge-min-count": "3",
+            **buckets, **ENGINES[engine], "file.format": file_format, "metadata.stats-mode": stats,
+            "manifest.merge-min-count": "3", "changelog-producer": producer, **MORE[more],
         }  # fmt: skip
+        if more == "paths outside":
+            options[OUTSIDE] = f"file://{self.folder}/a,file://{self.folder}/b"
         columns = [("p", "INT"), ("k", "STRING"), ("n", "INT"), ("v", "STRING")]
         self.table = native_table(
             self.folder, columns, keys=["p", "k"], partitions=["p"] if partitioned else [],
@@ -158,9 +186,15 @@ class TableLife(RuleBasedStateMachine):
         self.text = new
 
     @precondition(lambda self: self.past)
-    @rule()
-    def java_compacts(self) -> None:
-        self.oracle.compact(self.folder, "db", "t")
+    @rule(newer=st.booleans())
+    def java_compacts(self, newer: bool) -> None:
+        (self.oracle_2 if newer else self.oracle).compact(self.folder, "db", "t")
+        self._remember()
+
+    @precondition(lambda self: self.past)
+    @rule(full=st.booleans())
+    def we_compact(self, full: bool) -> None:
+        compact_table(self.table, now_ms=NOW_MS, full=full)
         self._remember()
 
     @precondition(lambda self: self.partitioned and self.model)
@@ -191,8 +225,14 @@ class TableLife(RuleBasedStateMachine):
         self._compare(read_table(self.table).to_pylist(), self.model, self._names())
 
     def teardown(self) -> None:
-        if hasattr(self, "table"):
-            assert [one for one in verify(self.table) if one.severity == "error"] == []
+        if not hasattr(self, "table"):
+            return
+        assert [one for one in verify(self.table) if one.severity == "error"] == []
+        lines = sorted_json_lines(read_table(self.table), self.table.schema.fields)
+        assert self.oracle_2.read_lines(self.folder, "db", "t") == lines
+        if "deletion-vectors.enabled" not in self.table.schema.options:
+            # Java 1.4 shows only compacted rows of the others.
+            assert self.oracle.read_lines(self.folder, "db", "t") == lines
 
     def _alter(self, change: SchemaChange) -> None:
         self.table = alter(self.table, change)

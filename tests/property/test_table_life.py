@@ -1,4 +1,4 @@
-"""Random lives of tables against a dictionary: a few here, 2,000 with INGESTD_LONG=1."""
+"""Random lives of tables against a dictionary: 60 here, 2,000 with INGESTD_LONG=1."""
 
 import os
 from pathlib import Path
@@ -11,18 +11,18 @@ from tests.property.table_life import TableLife
 from tests.support.oracle import Oracle
 
 LONG = bool(os.environ.get("INGESTD_LONG"))
-EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "2000" if LONG else "12"))
+EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "2000" if LONG else "60"))
 
 
 @pytest.mark.timeout(0 if LONG else 900)
 @pytest.mark.compat
 def test_a_table_holds_at_every_time_what_a_dictionary_would(
-    tmp_path: Path, oracle: Oracle
+    tmp_path: Path, oracle: Oracle, oracle_2: Oracle
 ) -> None:
     class Life(TableLife):
         pass
 
-    Life.oracle, Life.folder = oracle, tmp_path / "warehouse"
+    Life.oracle, Life.oracle_2, Life.folder = oracle, oracle_2, tmp_path / "warehouse"
     run_state_machine_as_test(
         Life, settings=settings(max_examples=EXAMPLES, stateful_step_count=12, deadline=None)
     )

@@ -27,7 +27,7 @@ _NAME_BYTES = 250
 _SEPARATORS = frozenset("/\\:")
 _RESERVED = {
     "database": (".", "a dot separates database and table"),
-    "table": ("$", "'$' is reserved for system tables"),
+    "table": ("$", "'$' is reserved for system tables and branches, which cannot be written"),
 }
 
 

@@ -68,8 +68,10 @@ _IGNORED: _Options = (
     *_refused(
         Access.READ, "only tables of Paimon's own format are supported", "type", values=["table"],
     ),
-    *_refused(Access.READ, "a table of ingestd is read and written on `main`", "branch",
-         values=["main"]),
+    *_refused(
+        Access.READ, "pipelines write `main`: it alone covers their offsets; branches are read as "
+        "`table$branch_name`", "branch", values=["main"],
+    ),
     *_refused(
         Access.READ, "files hold other rows or another order than ingestd reads",
         "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
@@ -178,8 +180,8 @@ _IGNORED: _Options = (
     *UNREAD_SCANS,
     *_refused(
         Access.CREATE,
-        "postponed rows are visible, to readers of all versions, once a compaction has moved them",
-        "postpone.merge-on-read", values=_OFF,
+        "only Flink's batch reads of Paimon 2.0 merge postponed rows; all readers see them once a "
+        "compaction has moved them", "postpone.merge-on-read", values=_OFF,
     ),
     *_refused(
         Access.WRITE, "files are not encrypted",
@@ -260,7 +262,8 @@ _IGNORED: _Options = (
     ),
     *_irrelevant(
         "a detail of `chain-table.enabled`, which is refused",
-        "chain-table.chain-partition-keys",
+        "chain-table.chain-partition-keys", "chain-table.split.key-range-enabled",
+        "chain-table.streaming.merge-snapshot",
     ),
     *_irrelevant(
         "a parameter of a callback, and callbacks are refused",
@@ -278,23 +281,31 @@ _IGNORED: _Options = (
     *_irrelevant(
         "a detail of BLOB and VECTOR columns, which ingestd does not write",
         "blob.target-file-size", "blob.split-by-file-size", "blob-as-descriptor",
+        "blob-compaction.enabled", "blob-view.resolve.enabled", "blob-write-null-on-fetch-failure",
+        "blob-write-null-on-missing-file", "blob.copy-buffer-size", "lookup.blob-as-descriptor",
         "vector.file.format", "vector.target-file-size",
     ),
     *_irrelevant(
         "a detail of `variant.inferShreddingSchema`, which is refused",
         "variant.shredding.maxSchemaWidth", "variant.shredding.maxSchemaDepth",
         "variant.shredding.minFieldCardinalityRatio", "variant.shredding.maxInferBufferRow",
+        "variant.shredding.adaptive.maxInferBufferRow", "variant.shredding.inferenceMode",
+        "variant.shredding.adaptive.retentionRatio",
     ),
     *_irrelevant(
         "ingestd reads tables without their global indexes",
         "global-index.external-path", "global-index.column-update-action",
         "global-index.row-count-per-shard", "global-index.build.max-shard",
         "global-index.build.max-parallelism", "global-index.enabled", "global-index.thread-num",
+        "full-text-index.search-mode", "global-index.search-mode", "scalar-index.search-mode",
+        "vector-index.search-mode", "vector-search.distribute.enabled",
+        "vector-search.lateral-join.batch-size",
     ),
     *_irrelevant(
         "an option of format tables, which are refused by `type`",
         "format-table.implementation", "format-table.partition-path-only-value",
         "format-table.file.compression", "format-table.commit-hive-sync-url",
+        "format-table.scan.list-parallelism",
     ),
     *_irrelevant(
         "how Java's client of a Hive Metastore is configured",
@@ -325,13 +336,33 @@ _IGNORED: _Options = (
         "scan.watermark.alignment.update-interval", "scan.watermark.emit.strategy",
         "scan.watermark.idle-timeout", "source.checkpoint-align.enabled",
         "source.checkpoint-align.timeout", "source.operator-uid.suffix",
-        "source.split.target-size-with-column-pruning",
+        "source.split.target-size-with-column-pruning", "scan.bucket",
+        "scan.fallback-branch.read-fail-fast", "scan.plan-auto-tag-for-read.time-retained",
+    ),
+    *_irrelevant(
+        "how Paimon 2.0 writes data evolution, whose files ingestd only reads",
+        "data-evolution.compaction.rewrite-row-ids", "data-evolution.merge-into.file-pruning",
+        "data-evolution.merge-into.source-persist", "data-evolution.row-sidecar.enabled",
+        "data-evolution.reassign.skip-contiguous-row-count",
+        "data-evolution.row-id-conflict-rewrite.max-size",
+        "data-evolution.row-sidecar.max-selected-rows",
+        "data-evolution.row-sidecar.max-selection-ratio",
+    ),
+    *_irrelevant(
+        "how writers of Paimon 2.0 size, order and number what they write; any choice is read",
+        "compaction.skip-expired-partitions", "compaction.small-file-ratio",
+        "manifest-sort.enabled", "manifest-sort.max-rewrite-size", "manifest-sort.partition-field",
+        "postpone.target-row-num-per-bucket", "postpone.target-size-per-bucket",
+        "row-tracking.partition-group-on-commit", "target-file-row-num",
+        "write.sequence-number-init-mode",
     ),
     *_irrelevant(
         "lookup joins and local lookup files of Java",
         "lookup.async", "lookup.async-thread-number", "lookup.bootstrap-parallelism",
         "lookup.cache",
-        "lookup.cache-file-retention", "lookup.cache-max-disk-size", "lookup.cache-max-memory-size",
+        "lookup.cache-file-retention", "lookup.cache-rows", "local-kv-db.block-size",
+        "lookup.continuous.discovery-interval",
+        "lookup.cache-max-disk-size", "lookup.cache-max-memory-size",
         "lookup.cache-spill-compression", "lookup.cache.bloom.filter.enabled",
         "lookup.cache.bloom.filter.fpp", "lookup.cache.high-priority-pool-ratio",
         "lookup.dynamic-partition.refresh-interval", "lookup.dynamic-partition.refresh.async",

@@ -2,6 +2,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,12 +110,36 @@ def test_a_daemon_that_starts_meanwhile_keeps_its_files(
     daemon(tmp_path, "shop")
     right = command.find_orphans
 
-    def slow(*arguments: object) -> Orphans:
+    def slow(*arguments: Any, **named: Any) -> Orphans:
         Leadership(LocalFileIO(), f"{tmp_path}/.ingestd/shop", "shop", "node:again").claim()
-        return right(*arguments)  # type: ignore[arg-type]
+        return right(*arguments, **named)
 
     monkeypatch.setattr(command, "find_orphans", slow)
     done = run_command(capsys, "remove-orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes")
     assert done.code == 6
     assert "another daemon has taken over (node:again)" in done.err
     assert lost.exists()
+
+
+def test_external_paths_are_searched_if_asked_and_confirmed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    outside = tmp_path / "outside"
+    options = {
+        "bucket": "1",
+        "data-file.external-paths": f"file://{outside}",
+        "data-file.external-paths.strategy": "round-robin",
+    }
+    put(native_table(tmp_path / "w", [("id", "INT")], keys=["id"], options=options), [{"id": 1}])
+    lost = outside / "bucket-0/data-lost.parquet"
+    lost.write_bytes(b"123")
+    given = ("remove-orphans", tmp_path / "w", "db.t", "--older-than", "0 ms")
+    assert "there are no orphan files" in run_command(capsys, *given, "--yes").out
+    refused = run_command(capsys, *given, "--external-paths")
+    assert refused.code == 2
+    assert "Files of other tables" in refused.err
+    assert lost.exists()
+    assert run_command(capsys, *given, "--external-paths", "--yes").code == 0
+    assert [path.suffix for path in outside.rglob("data-*")] == [".parquet"]
+    assert not lost.exists()
+    assert run_command(capsys, "verify", tmp_path / "w", "db.t").code == 0

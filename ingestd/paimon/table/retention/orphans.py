@@ -8,11 +8,13 @@ the clock of the store. Candidates are listed before the files in use, so that c
 count. Links are not followed.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
+from ingestd.paimon.io.local import local_path
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.commit.snapshot_changes import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -45,12 +47,13 @@ class Orphans:
     directories: tuple[str, ...]
 
 
-def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
+def find_orphans(table: FileStoreTable, older_than_ms: int, *, external: bool = False) -> Orphans:
     """Return unreferenced files, and empty directories of buckets, that are old enough.
 
     They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
-    clock (`store_now_ms`). Raises FormatError or ArgumentError if a snapshot, tag or branch is
-    damaged, because the files to which it refers are then unknown.
+    clock (`store_now_ms`). With `external`, the directories of `data-file.external-paths` are
+    searched, too; they must have no files of other tables. Raises FormatError or ArgumentError if a
+    snapshot, tag or branch is damaged, because the files to which it refers are then unknown.
     """
     unlisted: list[Orphan] = []
     for branch in all_branches(table):
@@ -58,7 +61,10 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
         unlisted += _unlisted_files(branch, branch.paths.changelog_dir, _CHANGELOG, older_than_ms)
     candidates: list[Orphan] = []
     empty: list[str] = []
-    for directory in _file_directories(table):
+    directories = itertools.chain(
+        _file_directories(table), _external_directories(table) if external else ()
+    )
+    for directory in directories:
         entries = table.io.list_entries(directory)
         candidates += _old_files(directory, entries, older_than_ms)
         if not entries and _is_bucket(directory):
@@ -102,16 +108,30 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 
 
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
-    """Yield the directories of the table that have referenced files: of metadata, and every bucket.
-
-    External paths are left out: files there may belong to another table with the same path.
-    """
+    """Yield the directories of the table that have referenced files: of metadata, and buckets."""
     paths = table.paths
     metadata = (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
     yield from (directory for directory in metadata if _is_inside(table, directory))
     data = f"{paths.root}/{honoured.DATA_FILE_DIRECTORY.of(table.schema.options)}".rstrip("/")
     if data == paths.root or _is_inside(table, data):
         yield from _buckets(table, data, len(table.schema.partition_keys))
+
+
+def _external_directories(table: FileStoreTable) -> Iterator[str]:
+    """Yield the directories of buckets in external paths, and those that entropy adds below."""
+    options = table.schema.options
+    above = honoured.DATA_FILE_DIRECTORY.of(options)
+    for root in dict.fromkeys(filter(None, map(str.strip, honoured.EXTERNAL_PATHS.of(options)))):
+        data = f"{local_path(root).rstrip('/')}/{above}".rstrip("/")
+        for bucket in _buckets(table, data, len(table.schema.partition_keys)):
+            yield from _tree(table, bucket)
+
+
+def _tree(table: FileStoreTable, directory: str) -> Iterator[str]:
+    yield directory
+    for entry in table.io.list_entries(directory):
+        if entry.is_directory:
+            yield from _tree(table, f"{directory}/{entry.name}")
 
 
 def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
-from ingestd.paimon.table.retention.orphans import find_orphans
+from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 
@@ -60,7 +60,7 @@ def test_files_outside_live_and_expire_with_their_snapshots(strategy: str, tmp_p
     compact_table(table, full=True, now_ms=NOW_MS)
     expected = [(d, n, "5") for d in "ab" for n in range(4)]
     assert _rows(table) == expected
-    assert find_orphans(table, LATER).files == ()
+    assert find_orphans(table, LATER, external=True).files == ()
     assert verify(table) == []
     expire_snapshots(table, expire_settings(table.schema.options), LATER)
     assert _rows(table) == expected
@@ -68,6 +68,15 @@ def test_files_outside_live_and_expire_with_their_snapshots(strategy: str, tmp_p
         entry.file.file_name for entry in live_files(table, latest_snapshot(table.io, table.paths))
     }
     assert {path.name for path in tmp_path.rglob("data-*.parquet")} == live
+    for path in (*outside[:1], *tmp_path.rglob("data-*.parquet")):
+        path.with_name(f"lost-{path.name}").write_bytes(b"")
+    lost = {str(path) for path in tmp_path.rglob("lost-*")}
+    found = find_orphans(table, LATER, external=True)
+    assert {file.path for file in found.files} == lost
+    assert len(find_orphans(table, LATER).files) == (len(lost) if strategy == "none" else 0)
+    remove_orphans(table, found)
+    assert _rows(table) == expected
+    assert not list(tmp_path.rglob("lost-*"))
     drop_partitions(table, [{"day": "a"}, {"day": "b"}], now_ms=NOW_MS)
     expire_snapshots(table, expire_settings(table.schema.options), LATER)
     assert not list(tmp_path.rglob("*.parquet*"))
