@@ -4,12 +4,13 @@
     python -m bench.iceberg_commit --files 10000 --pairs 15 --folder /mnt/disk
 
 A commit writes 1,000 rows to an append table: one data file, one snapshot. `without`: a table that
-does not have the option. `daemon`: the metadata is written by the threads of the pipeline, for
-which a commit does not wait; CPU includes these threads. `library`: the metadata is written before
-the call returns. The three are measured by turns, a pair is a block of commits of each, one right
-after the other. Wall time is the median of a block's commits, CPU is that of the whole block, until
-the last metadata is written. A block of 50 commits includes a merge of manifests, which is due at
-every 49th commit. The ratios are medians and quartiles of the pairs. The last line is JSON.
+does not have the option. `threads`: the metadata is written by threads, as the pipeline and the
+library do, for which a commit does not wait; CPU includes these threads. `waiting`: after each
+commit, the metadata is waited for. The three are measured by turns, a pair is a block of commits of
+each, one right after the other. Wall time is the median of a block's commits, CPU is that of the
+whole block, until the last metadata is written. A block of 50 commits includes a merge of
+manifests, which is due at every 49th commit. The ratios are medians and quartiles of the pairs. The
+last line is JSON.
 """
 
 import argparse
@@ -21,17 +22,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
-from unittest.mock import patch
 
 import pyarrow as pa
 
 import ingestd.paimon as paimon
-from ingestd.ingest.tables.iceberg_threads import IcebergThreads
 from ingestd.paimon import Table
 from ingestd.paimon.io.file_io import LocalFileIO
-from ingestd.paimon.library import writer
-from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 ROWS = 1_000
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("amount", pa.float64())])
@@ -69,49 +65,31 @@ def new_tables(folder: Path, files: int) -> dict[str, Table]:
     quick = Table(replace(first.files, io=LocalFileIO(sync=False)))
     for number in range(files):
         quick.write(rows(number).slice(0, 10))
-    for name in ("daemon", "library"):
+    for name in ("threads", "waiting"):
         shutil.copytree(first.files.path, folder / "bench.db" / name)
-    return {name: warehouse.table(f"bench.{name}") for name in ("without", "daemon", "library")}
+    return {name: warehouse.table(f"bench.{name}") for name in ("without", "threads", "waiting")}
 
 
-class _Library:
-    """Commits as the library makes them."""
+class _Commits:
+    """Commits to a table, after each of which the metadata is waited for if `waits`."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, waits: bool = False) -> None:
         self._table = table
+        self._waits = waits
         self._rows = rows(0)
 
     def commit(self) -> None:
         """Write the rows."""
         self._table.write(self._rows)
-
-    def settle(self) -> None:
-        """Wait for threads, of which there are none."""
-
-
-class _Daemon(_Library):
-    """Commits as a pipeline makes them."""
-
-    def __init__(self, table: Table) -> None:
-        super().__init__(table)
-        self._files = with_option(table).files
-        self._threads = IcebergThreads()
-
-    def commit(self) -> None:
-        """Write the rows, and request metadata."""
-        with patch.object(writer, "update_iceberg", self._submit):
-            super().commit()
-
-    def _submit(self, table: FileStoreTable, *, committed: CommitResult) -> None:
-        self._threads.submit(table.name, self._files, committed)
+        if self._waits:
+            self.settle()
 
     def settle(self) -> None:
         """Wait until the metadata is written."""
-        self._threads.close()
-        self._threads = IcebergThreads()
+        self._table.wait_for_iceberg()
 
 
-def block(way: _Library, commits: int) -> Cost:
+def block(way: _Commits, commits: int) -> Cost:
     """Return the median time of a number of commits, and the mean of their CPU."""
     wall, used = [], time.process_time()
     for _ in range(commits):
@@ -126,9 +104,9 @@ def measure(folder: Path, files: int, pairs: int, commits: int) -> dict[str, lis
     """Return the costs of each pair, by the way in which the metadata is written."""
     tables = new_tables(folder, files)
     ways = {
-        "without": _Library(tables["without"]),
-        "daemon": _Daemon(tables["daemon"]),
-        "library": _Library(with_option(tables["library"])),
+        "without": _Commits(tables["without"]),
+        "threads": _Commits(with_option(tables["threads"])),
+        "waiting": _Commits(with_option(tables["waiting"]), waits=True),
     }
     for way in ways.values():
         block(way, 1)

@@ -424,6 +424,7 @@ def of_the_page(first: str, warehouse: Path, storage: str = "table-location") ->
     table = open_warehouse(str(warehouse)).create("ods.orders", schema, options=options)
     table.write([{"id": n, "amount": 9.0 + n} for n in range(3)])
     table.write([{"id": 3, "amount": 12.0}])
+    table.wait_for_iceberg()
     text = shown("docs/iceberg.md", first).text
     assert "/data/warehouse" in text
     return text.replace("/data/warehouse", str(warehouse))

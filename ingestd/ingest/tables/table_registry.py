@@ -34,7 +34,6 @@ from ingestd.ingest.tables.claims import (
     claims_path,
     encode_claims,
 )
-from ingestd.ingest.tables.iceberg_threads import IcebergThreads
 from ingestd.ingest.tables.log_positions import (
     LogOffsets,
     TopicKeys,
@@ -58,6 +57,7 @@ from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, SourcePartition
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.iceberg.iceberg_threads import IcebergThreads
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema_change import SchemaChange, SetOption
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION

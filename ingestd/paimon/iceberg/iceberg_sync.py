@@ -39,6 +39,7 @@ from ingestd.paimon.iceberg.table_metadata import (
     current_snapshot,
     expired,
     first_document,
+    is_of,
     next_document,
     next_row_id,
     partition_fields,
@@ -52,6 +53,7 @@ from ingestd.paimon.iceberg.vector_files import (
     vector_indexes,
     vectors_by_index,
 )
+from ingestd.paimon.io.file_io import without_synced_names
 from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.avro_blocks import BROKEN
 from ingestd.paimon.spec.iceberg_rules import (
@@ -216,7 +218,8 @@ def _remembered_sync(key: _SameTable) -> "_Sync | None":
     if settings is None:
         return None
     refuse_unsupported(table.schema, for_write=True)
-    store = MetadataStore(table.io, metadata_folder(table, settings))
+    # Metadata may be behind the table, so its names need no fsync, only their order.
+    store = MetadataStore(without_synced_names(table.io), metadata_folder(table, settings))
     return _Sync(table, settings, store, _catalog_entry(table))
 
 
@@ -302,7 +305,7 @@ class _Sync:
         if version is not None and version >= latest.id:
             # Another process may have committed and written its metadata meanwhile.
             latest = latest_snapshot(self.table.io, self.table.paths) or latest
-        if version == latest.id and shows(base, latest):
+        if version == latest.id and shows(base, latest) and is_of(base, self.table.path):
             self.store.repair_hint(version)
             self._register()
             return SyncResult(version, version)
@@ -410,14 +413,16 @@ class _Sync:
     def _missing(self, base: Json, latest: Snapshot) -> Sequence[Snapshot] | None:
         """Return the snapshots after the newest one of a document, up to `latest`.
 
-        Returns None if they cannot be added to the document: if the table was rolled back or
-        recreated, if the format version has changed, if some of them have expired, or if there are
-        more than `_MOST_STEPS`.
+        Returns None if they cannot be added to the document: if the table was rolled back, renamed
+        or recreated, if the format version has changed, if some of them have expired, or if there
+        are more than `_MOST_STEPS`.
         """
         version = base["current-snapshot-id"]
         if not 0 < latest.id - version <= _MOST_STEPS:
             return None
         if base["format-version"] != self.settings.format_version:
+            return None
+        if not is_of(base, self.table.path):
             return None
         shown = find_snapshot(self.table.io, self.table.paths, version)
         if shown is not None and not shows(base, shown):

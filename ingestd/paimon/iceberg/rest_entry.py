@@ -18,6 +18,7 @@ from ingestd.paimon.catalog.rest_http import RestClient, base_uri
 from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.iceberg.rest_updates import creation_updates, next_updates
+from ingestd.paimon.iceberg.table_metadata import same_place
 from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -150,7 +151,7 @@ class RestEntry:
         snapshots = known.get("snapshots") or ()
         lists = {entry.get("manifest-list", "").rpartition("/")[0] for entry in snapshots}
         columns = [column for schema in known["schemas"] for column in schema["fields"]]
-        ours = any(_place(path) == _place(folder) for path in lists) if lists else not columns
+        ours = any(same_place(path, folder) for path in lists) if lists else not columns
         if not ours:
             raise ConfigError(
                 f"catalog {self.settings['uri']} has another table {self.identifier}, which was "
@@ -190,8 +191,3 @@ def _properties(options: Options) -> dict[str, str]:
         "write.metadata.delete-after-commit.enabled": str(deletes).lower(),
         "gc.enabled": "false",
     }
-
-
-def _place(path: str) -> str:
-    """Return a path without the scheme of its store, which may have several names."""
-    return path.partition(":")[2].lstrip("/") if ":" in path else path.lstrip("/")

@@ -93,6 +93,19 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
     return bool(source == snapshot.delta_manifest_list)
 
 
+def is_of(document: Json, path: str) -> bool:
+    """Return whether a document was made for a table in the directory `path`.
+
+    It names files by their full paths, so it is useless after the table was renamed or copied.
+    """
+    return same_place(str(document["location"]), path)
+
+
+def same_place(path: str, other: str) -> bool:
+    """Return whether two paths are equal but for the scheme, of which some stores have two."""
+    return len({one[one.find(":") + 1 :].lstrip("/") for one in (path, other)}) == 1
+
+
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
     """A snapshot to add to a document, the path of its manifest list, and whether it removes files.

@@ -6,6 +6,7 @@ Code outside this package names files by path and opens them only through a `Fil
 import importlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol
@@ -34,6 +35,7 @@ __all__ = [
     "is_local",
     "is_object_store",
     "storage_options",
+    "without_synced_names",
 ]
 
 LOCAL = ("", "file")
@@ -147,6 +149,11 @@ def _home(scheme: str, uri: str) -> ModuleType:
             f"warehouse {uri}: {family.title} needs the package {error.name}, which is not "
             f"installed; install it with `pip install 'ingestd-paimon[{scheme}]'`"
         ) from error
+
+
+def without_synced_names(file_io: FileIO) -> FileIO:
+    """Return a FileIO for files that may be missing after a power failure, but not out of order."""
+    return replace(file_io, sync_names=False) if isinstance(file_io, LocalFileIO) else file_io
 
 
 def is_local(uri: str) -> bool:

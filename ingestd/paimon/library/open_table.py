@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import columns_schema
+from ingestd.paimon.iceberg.iceberg_threads import PROCESS_THREADS
 from ingestd.paimon.library.scan import (
     Scan,
     Selection,
@@ -242,6 +243,14 @@ class Table:
             if missing <= 0:
                 break
         return pa.Table.from_batches(batches, schema=scan.schema)
+
+    def wait_for_iceberg(self) -> None:
+        """Wait until the Iceberg metadata of this process's commits to the table is written.
+
+        A commit does not wait for it. Failures are logged, and the next commit catches up. A
+        process that ends waits by itself.
+        """
+        PROCESS_THREADS.wait(self.files.path)
 
     def history(self) -> pa.Table:
         """Return the snapshots that have not expired as an Arrow table, oldest first.

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ArgumentError, CommitUnknownError, IngestdError, UnsupportedError
-from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
+from ingestd.paimon.iceberg.iceberg_threads import PROCESS_THREADS
 from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
@@ -100,6 +100,7 @@ class Writer:
     def commit(self) -> Snapshot | None:
         """Commit the rows; return the snapshot, or None if there was nothing to commit.
 
+        If the table has Iceberg metadata, a thread writes it: see `Table.wait_for_iceberg`.
         With `user` and `identifier`, a commit that was made before is not repeated; the user's
         newest snapshot is returned (None if it has expired). Raises CommitConflictError if another
         commit conflicts, for example because it assigned buckets to new keys of the same partition,
@@ -129,7 +130,7 @@ class Writer:
         if result.status == "replayed":
             self._delete_files()
         self.snapshot = None if result.status == "empty" else result.snapshot
-        update_iceberg(self._table, committed=result)
+        PROCESS_THREADS.submit(self._table.path, self._table, result)
         return self.snapshot
 
     def abort(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -316,6 +317,26 @@ def test_a_storage_that_is_refused_gets_no_metadata() -> None:
     assert not table.io.exists(f"{table.path}/metadata")
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_renamed_table_begins_again_because_documents_name_full_paths(*, writes: bool) -> None:
+    table = new_table()
+    write(table, 1)
+    sync_iceberg(table)
+    table.io.rename_directory("/w/db.db/t", "/w/db.db/u")
+    table = replace(table, path="/w/db.db/u", name="db.u")
+    if writes:
+        write(table, 2)
+        sync_iceberg(table)
+    else:
+        assert repair_iceberg(table).restarted
+    assert shown(table)[1] == 1 + writes
+    store = MetadataStore(table.io, f"{table.path}/metadata")
+    (manifest,) = store.read_list(document(table)["snapshots"][0]["manifest-list"])
+    assert {entry.data_file["file_path"][:11] for entry in store.read_manifest(manifest)} == {
+        "/w/db.db/u/"
+    }
+
+
 def test_lost_manifests_are_made_again() -> None:
     table = new_table()
     write(table, 1)
@@ -485,4 +506,38 @@ def test_a_writer_of_the_library_keeps_the_metadata(tmp_path: Path) -> None:
     )
     table.write([{"id": 1, "dt": "a"}])
     table.write([{"id": 2, "dt": "a"}])
+    table.wait_for_iceberg()
     assert shown(table.files) == ([1, 2], 2)
+
+
+def test_a_file_is_flushed_before_it_has_its_name_and_no_directory_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(LocalFileIO(), place=str(tmp_path))
+    write(table, 1)
+    done: list[tuple[str, str]] = []
+    flush, link, rename = os.fsync, os.link, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        done.append(("flush", os.readlink(f"/proc/self/fd/{descriptor}").rpartition("/")[2]))
+        flush(descriptor)
+
+    def linked(old: Path, new: Path) -> None:
+        done.append((old.name, new.name))
+        link(old, new)
+
+    def renamed(old: Path, new: Path) -> Path:
+        done.append((old.name, new.name))
+        return rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(Path, "replace", renamed)
+    sync_iceberg(table)
+    monkeypatch.undo()
+    manifest, manifest_list, document, published, hint, named = done
+    assert manifest[1].endswith("-m1.avro")
+    assert manifest_list[1].startswith("snap-1-")
+    assert [document[0], hint[0]] == ["flush", "flush"]
+    assert published == (document[1], "v1.metadata.json")
+    assert named == (hint[1], "version-hint.text")
