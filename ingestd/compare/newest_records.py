@@ -17,9 +17,8 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.log_positions import UNKNOWN, Vector, offset_in
 from ingestd.ingest.tables.managed_table import ManagedTable, table_context
 from ingestd.ingest.tables.registry_opening import OpenedTables
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import Bounds
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.record_log import KafkaRecordLog
 
 
@@ -151,7 +150,7 @@ def search(
     wanted = frozenset(keys)
     by_key: dict[Key, RecordCoordinates] = {}
     for read in ranges:
-        where = TopicPartition(read.source, read.topic, read.partition)
+        where = read.source_partition
         newest: dict[Key, RecordCoordinates] = {}
         for rows in history.read(where, read.start, read.until):
             newest |= _rows_of_keys(where, rows.rows, key_columns, wanted)
@@ -162,7 +161,7 @@ def search(
 
 
 def _rows_of_keys(
-    where: TopicPartition,
+    where: SourcePartition,
     rows: pa.Table,
     key_columns: Sequence[ComparedColumn],
     keys: frozenset[Key],

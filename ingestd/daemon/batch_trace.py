@@ -106,5 +106,5 @@ def _commit(commit: TableCommit, summary: BatchSummary, phase: Span) -> Span:
 
 
 def _text(offset_range: OffsetRange) -> str:
-    source, topic, partition = offset_range.source, offset_range.topic, offset_range.partition
+    source, topic, partition = offset_range.source_partition
     return f"{source}/{topic}/{partition}:{offset_range.start}-{offset_range.until}"

@@ -103,7 +103,7 @@ class LagTracker:
     def started(self, ranges: Iterable[OffsetRange]) -> None:
         """Record the ranges of a new batch; the tables contain all offsets before these ranges."""
         for range_ in ranges:
-            reading = self._reading((range_.source, range_.topic, range_.partition))
+            reading = self._reading(range_.source_partition)
             if reading.position is None:
                 reading.position = range_.start
             reading.batch_end = range_.until
@@ -122,7 +122,7 @@ class LagTracker:
                 reading.position = offset
                 reading.settle()
         for where, (_, time) in summary.times.reached.items():
-            self._reading((where.source, where.topic, where.partition)).newest = time / 1000
+            self._reading(where).newest = time / 1000
         done = {commit.table for commit in summary.commits if commit.status == "committed"}
         for table, span in summary.times.events.items():
             topics_of = summary.topics.get(table, frozenset())
@@ -142,7 +142,7 @@ class LagTracker:
         return self._forget(
             partition
             for partition, known in self._partitions.items()
-            if partition[0] == source and known.end is not None and partition not in reported
+            if partition.source == source and known.end is not None and partition not in reported
         )
 
     def keep(self, sources: Iterable[str]) -> list[SourcePartition]:
@@ -163,7 +163,7 @@ class LagTracker:
                 offsets = {"position": reading.position, "end": None, "lag": None}
                 if not silent:
                     offsets |= {"end": reading.end, "lag": reading.lag}
-                topics.setdefault(partition[1], {})[str(partition[2])] = offsets
+                topics.setdefault(partition.topic, {})[str(partition.partition)] = offsets
         return topics
 
     def freshness(self, now: float, silent: Container[str] = ()) -> Mapping[str, float]:
@@ -203,7 +203,7 @@ class LagTracker:
 def by_partition(source: str, topics: TopicOffsets) -> dict[SourcePartition, int]:
     """Return the offsets of a source's topics by (source, topic, partition)."""
     return {
-        (source, topic, partition): offset
+        SourcePartition(source, topic, partition): offset
         for topic, partitions in topics.items()
         for partition, offset in partitions.items()
     }

@@ -7,19 +7,24 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 Offsets: TypeAlias = Mapping[str, TopicOffsets]
-SourcePartition: TypeAlias = tuple[str, str, int]
-"""A topic partition: source, topic, partition."""
-
 _VERSION = 2
 _OFFSET_LOG_HEADER = "v1"
 _NO_OFFSET = "-"
 _CRUMBS = 10  # a remainder below a tenth of a group is not worth its own fetch
 
 _K = TypeVar("_K")
+
+
+class SourcePartition(NamedTuple):
+    """A Kafka topic partition of a configured source."""
+
+    source: str
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,6 +36,11 @@ class OffsetRange:
     partition: int
     start: int
     until: int
+
+    @property
+    def source_partition(self) -> SourcePartition:
+        """The topic partition of the range."""
+        return SourcePartition(self.source, self.topic, self.partition)
 
     @property
     def rows(self) -> int:
@@ -66,8 +76,8 @@ def starts_of(ranges: Iterable[OffsetRange]) -> dict[SourcePartition, int]:
     """Return the smallest start offset of each topic partition."""
     starts: dict[SourcePartition, int] = {}
     for range_ in ranges:
-        source_partition = (range_.source, range_.topic, range_.partition)
-        starts[source_partition] = min(range_.start, starts.get(source_partition, range_.start))
+        partition = range_.source_partition
+        starts[partition] = min(range_.start, starts.get(partition, range_.start))
     return starts
 
 

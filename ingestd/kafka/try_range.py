@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ingestd.errors import LogChangedError, SourceError
 from ingestd.kafka.fetch import fetch_all
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.properties import KafkaSource
 
 STALL_SECONDS = 10.0
@@ -44,7 +44,7 @@ def start_try(
         source = replace(source, properties={**other_properties, **_BATCH_BY_BATCH})
     document = {
         "source": source.to_document(),
-        "ranges": [[*_source_partition(range_), range_.start, range_.until] for range_ in ranges],
+        "ranges": [[*range_.source_partition, range_.start, range_.until] for range_ in ranges],
         "memory": memory,
         "first_only": first_only,
     }
@@ -73,14 +73,14 @@ def read_apart(
         code = process.wait()
     if code == 0:
         return [], ""
-    left = {_source_partition(range_): range_ for range_ in ranges}
+    left = {range_.source_partition: range_ for range_ in ranges}
     reason = out_of_memory(memory)
     for line in map(json.loads, printed):
         if line[0] == _REASON:
             reason = str(line[1])
             continue
-        source_partition = (line[0], line[1], line[2])
-        left[source_partition] = replace(left[source_partition], start=line[3])
+        partition = SourcePartition(*line[:3])
+        left[partition] = replace(left[partition], start=line[3])
     return [offset_range for offset_range in left.values() if offset_range.rows], reason
 
 
@@ -92,10 +92,6 @@ def out_of_memory(memory: int) -> str:
     return (
         f"reading it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
     )
-
-
-def _source_partition(offset_range: OffsetRange) -> tuple[str, str, int]:
-    return offset_range.source, offset_range.topic, offset_range.partition
 
 
 def main() -> int:

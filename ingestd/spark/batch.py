@@ -117,5 +117,6 @@ def _begins(
                 topic: tuple(numbers) for topic, numbers in by_topic.items() if topic in existing
             }
             for topic, begins in cluster.beginning_offsets(partitions).items():
-                starts.update({(name, topic, id_): begin for id_, begin in begins.items()})
+                for partition, begin in begins.items():
+                    starts[SourcePartition(name, topic, partition)] = begin
     return starts

@@ -201,7 +201,7 @@ class MicroBatch:
         own = starts_of(batch.ranges)
         again = []
         for read in batch.truncates.reading(batch.ranges, batch.stream):
-            start = own.get((read.source, read.topic, read.partition), read.until)
+            start = own.get(read.source_partition, read.until)
             again.append(replace(read, until=start))
         again = [read for read in again if read.rows]
         unreadable = self.set_aside.culprits(again) if again else []

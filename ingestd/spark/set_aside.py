@@ -104,7 +104,7 @@ class QueryRetries:
         If `is_reached` is false, records before the range are unread, and the range cannot be
         skipped.
         """
-        partition = (unread.source, unread.topic, unread.partition)
+        partition = unread.source_partition
         if not is_reached:
             self._unreached.add(partition)
         before = self._known.tried.get(partition)
@@ -255,7 +255,7 @@ class SetAsideTopics:
         ranges = list(ranges)
         starts, culprits = starts_of(ranges), self.culprits(ranges)
         for culprit in culprits:
-            partition = (culprit.range.source, culprit.range.topic, culprit.range.partition)
+            partition = culprit.range.source_partition
             self._held_at[partition] = starts[partition]
             self._add_unreadable(culprit)
         return bool(culprits)
@@ -310,12 +310,12 @@ class SetAsideTopics:
 
     def _add_unreadable(self, new: Unreadable) -> None:
         unread, message = new.range, _unreadable_message(new)
-        self._unreadable[unread.source, unread.topic, unread.partition] = new
+        self._unreadable[unread.source_partition] = new
         at = {"source": unread.source, "topic": unread.topic, "partition": unread.partition}
         _LOG.error(
             "partition_set_aside", extra={"ctx": {**at, "offset": unread.start, "message": message}}
         )
-        held_at = self._held_at.get((unread.source, unread.topic, unread.partition), unread.start)
+        held_at = self._held_at.get(unread.source_partition, unread.start)
         self._retries.add(unread, is_reached=held_at == unread.start)
         self._listener.partition_set_aside(unread, message)
 

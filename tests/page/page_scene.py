@@ -13,8 +13,8 @@ from ingestd.daemon.status import Status
 from ingestd.errors import SourceSilentError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -94,7 +94,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     bad = n in {70, 301}
     counts = Counts(
         records=Counter(
-            {TopicPartition("shop", _TOPIC, index): size for index in range(_PARTITIONS)}
+            {SourcePartition("shop", _TOPIC, index): size for index in range(_PARTITIONS)}
         ),
         rejected=Counter({("decode", "invalid-json"): 1} if bad else {}),
         rows=Counter({(f"ods.{table}", 0): 2 * size for table in _TABLES}),
@@ -102,7 +102,7 @@ def _summary(n: int, offset: int, size: int, now: float) -> BatchSummary:
     )
     times = BatchTimes()
     for index in range(_PARTITIONS):
-        times.reached[TopicPartition("shop", _TOPIC, index)] = (offset - 1, int((now - 2) * 1000))
+        times.reached[SourcePartition("shop", _TOPIC, index)] = (offset - 1, int((now - 2) * 1000))
     for table in _TABLES:
         times.note_event(f"ods.{table}", int((now - 2) * 1000))
     sample = RejectedSample(

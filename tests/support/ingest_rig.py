@@ -35,7 +35,7 @@ from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -199,7 +199,7 @@ class Rig:
             ],
             before=lambda *_: self.before,
             begins=lambda places: {
-                (source, topic, one): self.begins.get((topic, one), 0)
+                SourcePartition(source, topic, one): self.begins.get((topic, one), 0)
                 for source, topic, one in places
                 if (topic, one) in self.logs
             },

@@ -20,8 +20,8 @@ import ingestd.paimon as paimon
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from tests.support.screen import Screen
 from tests.support.scripted_http import Reply, ScriptedServer
 from tests.support.tmux import TIMEOUT, Tmux
@@ -135,7 +135,7 @@ def daemon() -> Iterator[Mapping[str, str]]:
     status.source_answered("shop", {"shop.public.orders": {0: 300, 1: 280}})
     status.batch_started("7", [OffsetRange("shop", "shop.public.orders", 0, 0, 200)])
     counts = Counts()
-    counts.records[TopicPartition("shop", "shop.public.orders", 0)] = 200
+    counts.records[SourcePartition("shop", "shop.public.orders", 0)] = 200
     commits = (
         TableCommit("shop.orders", "committed", 3, 200, 0.1),
         TableCommit("shop.clicks", "committed", 12, 40, 0.1),

@@ -244,14 +244,9 @@ class _Run:
 
         The tables have no rows and cover no offsets.
         """
-        topic_partitions = {
-            (offset_range.source, offset_range.topic, offset_range.partition)
-            for offset_range in self._sample
-        }
+        partitions = {offset_range.source_partition for offset_range in self._sample}
         return Stream(
-            partitions=lambda *topic: sum(
-                topic_partition[:2] == topic for topic_partition in topic_partitions
-            ),
+            partitions=lambda *topic: sum(partition[:2] == topic for partition in partitions),
             held=lambda _: {},
             source_topics=lambda _: (),
             before=lambda *_: {},

@@ -21,9 +21,8 @@ from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.stages.decode_stage import shape_again
 from ingestd.ingest.tables.log_positions import UNKNOWN, by_name
 from ingestd.ingest.tables.managed_table import state_before
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.source_points import SourcePoint
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 
@@ -49,7 +48,7 @@ class BaseSnapshot:
     covered: CoveredOffsets
     position: int = UNKNOWN
 
-    def covered_until(self, where: TopicPartition) -> int:
+    def covered_until(self, where: SourcePartition) -> int:
         """Return the first offset that the snapshot does not cover; 0 for a new topic partition."""
         return self.covered.get(where.source, {}).get(where.topic, {}).get(where.partition, 0)
 
@@ -78,7 +77,7 @@ def base_before(context: BatchContext, identifier: str, position: int) -> BaseSn
 class ReadRows:
     """Rows of a table from records of one topic partition, as in `Conformed`."""
 
-    where: TopicPartition
+    where: SourcePartition
     source_table: QualifiedSourceTable
     rows: pa.Table
 
@@ -104,8 +103,8 @@ class TableHistory:
             routing=replace(context.routing, only_target=identifier, unmatched="skip"),
         )
         self._base, self._log = base, log
-        self._next: dict[TopicPartition, int] = {}
-        self._reached: dict[TopicPartition, int] = {}
+        self._next: dict[SourcePartition, int] = {}
+        self._reached: dict[SourcePartition, int] = {}
         self.records = 0
         self.has_gap = False
 
@@ -118,7 +117,7 @@ class TableHistory:
         return len(self._reached) == 1 or min(self._reached.values(), default=-1) > position
 
     def read_on(
-        self, source: str, topic: str, position: int, ends: Mapping[TopicPartition, int]
+        self, source: str, topic: str, position: int, ends: Mapping[SourcePartition, int]
     ) -> Iterator[ReadRows]:
         """Continue reading a topic, and yield the table's rows of each of its partitions.
 
@@ -128,7 +127,7 @@ class TableHistory:
         """
         kafka = self._context.sources[source].kafka
         for available in self._log.ranges(kafka, topic):
-            where = TopicPartition(source, topic, available.partition)
+            where = SourcePartition(source, topic, available.partition)
             start = self._next.get(where, self._base.covered_until(where))
             self.has_gap |= start < available.start
             self._reached.setdefault(where, UNKNOWN)
@@ -137,7 +136,7 @@ class TableHistory:
                 yield from self._read_on(where, rest, position, ends.get(where, 0))
 
     def _read_on(
-        self, where: TopicPartition, rest: OffsetRange, position: int, end: int
+        self, where: SourcePartition, rest: OffsetRange, position: int, end: int
     ) -> Iterator[ReadRows]:
         def chunks() -> Iterator[RecordChunk]:
             self._next[where] = rest.start
@@ -155,7 +154,7 @@ class TableHistory:
                 self._reached[where] = max(self._reached[where], highest)
             yield read
 
-    def read(self, where: TopicPartition, start: int, until: int) -> Iterator[ReadRows]:
+    def read(self, where: SourcePartition, start: int, until: int) -> Iterator[ReadRows]:
         """Read an offset range of a topic partition again, and yield the table's rows in it."""
         offset_range = OffsetRange(where.source, where.topic, where.partition, start, until)
         yield from self._shaped(where, self._chunks(offset_range))
@@ -164,7 +163,7 @@ class TableHistory:
         settings = self._context.sources[offset_range.source]
         return self._log.read(settings.kafka, offset_range, headers=settings.needs_headers)
 
-    def _shaped(self, where: TopicPartition, chunks: Iterator[RecordChunk]) -> Iterator[ReadRows]:
+    def _shaped(self, where: SourcePartition, chunks: Iterator[RecordChunk]) -> Iterator[ReadRows]:
         for shaped in shape_again(self._context, where.source, chunks):
             if shaped.rows is not None and shaped.rows.num_rows:
                 yield ReadRows(where, shaped.source_table, shaped.rows)

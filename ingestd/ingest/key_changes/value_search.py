@@ -38,8 +38,8 @@ from ingestd.ingest.rows.blobs import (
 from ingestd.ingest.rows.fill_unavailable import indices_of
 from ingestd.ingest.rows.omitted_values import kept_deletes, omitted
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.row_groups import Values, group_rows, pair_order
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.data_types import RowKind
@@ -177,7 +177,7 @@ class Wanted:
     `rows` have kind, offset, position, key and the columns of the values.
     """
 
-    where: TopicPartition
+    where: SourcePartition
     rows: pa.Table
 
 
@@ -246,8 +246,8 @@ class _Search:
         self._keys = list(self._table.schema.primary_keys)
         self._identity = [_LOG, OFFSET, *self._keys]
         self._columns = list(columns)
-        self._numbers: dict[TopicPartition, int] = {}
-        self._ends: dict[TopicPartition, int] = {}
+        self._numbers: dict[SourcePartition, int] = {}
+        self._ends: dict[SourcePartition, int] = {}
         for each in wanted:
             end = int(each.rows.column(OFFSET).to_numpy().max()) + 1
             self._ends[each.where] = max(end, self._ends.get(each.where, 0))
@@ -255,7 +255,7 @@ class _Search:
         self._inserts = pa.concat_tables(inserts)
         self._positions: Indices = self._inserts.column(POSITION).to_numpy()
 
-    def _numbered(self, where: TopicPartition, rows: pa.Table) -> pa.Table:
+    def _numbered(self, where: SourcePartition, rows: pa.Table) -> pa.Table:
         number = self._numbers.setdefault(where, len(self._numbers))
         return rows.append_column(_LOG, pa.array(np.full(rows.num_rows, number)))
 

@@ -13,7 +13,7 @@ from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.recovery.logs import LogPartition, Logs, LogState
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.log_positions import LogOffsets, Position, TopicName, Vector, replaced
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.properties import OutOfRangePolicy
 
 TO_BE = "tables that are not created yet"
@@ -148,17 +148,16 @@ def _loss_of(
 
 
 def unreadable_ranges(
-    covered: Coverage, logs: Logs, given_up: Mapping[tuple[str, str, int], OffsetRange]
+    covered: Coverage, logs: Logs, given_up: Mapping[SourcePartition, OffsetRange]
 ) -> list[Loss]:
     """Return the losses of unreadable ranges, for tables that have all records before the range.
 
-    `given_up` maps (source, topic, partition) to such a range. A table that lacks earlier records
-    reads these first.
+    `given_up` are such ranges. A table that lacks earlier records reads these first.
     """
     losses: list[Loss] = []
     for log, state in logs.states.items():
         name = logs.names[log[0]]
-        left = given_up.get((name.source, name.topic, log[1]))
+        left = given_up.get(SourcePartition(name.source, name.topic, log[1]))
         if left is None:
             continue
         until = min(left.until, state.end)

@@ -64,7 +64,7 @@ from ingestd.ingest.tables.log_positions import (
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets, SourcePartition, TopicOffsets
 from ingestd.kafka.producer import produce
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.library.row_writer import RowWriter
@@ -96,7 +96,7 @@ def recover(
     registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
-    given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
+    given_up: Mapping[SourcePartition, OffsetRange] = {},
 ) -> StartPositions:
     """Find the offsets to read from, and commit the decisions that this requires.
 

@@ -16,9 +16,10 @@ import pyarrow as pa
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.ingest.values.source_points import SourcePoint
 from ingestd.kafka.isolated_fetch import Unreadable
+from ingestd.kafka.offset_ranges import SourcePartition
 
 KIND = "_VALUE_KIND"
 OFFSET = "ingestd:offset"
@@ -125,7 +126,7 @@ class Report:
     rejected: tuple[RejectedSample, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     unreadable: tuple[Unreadable, ...] = ()
-    last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    last_records: dict[SourcePartition, tuple[int, int]] = field(default_factory=dict)
 
 
 def as_bytes(blob: Blob) -> bytes:

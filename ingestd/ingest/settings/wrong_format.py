@@ -121,7 +121,7 @@ def batch_without(
     start: dict[str, dict[str, dict[int, int]]] = {}
     until: dict[str, dict[str, dict[int, int]]] = {}
     for range_ in batch.all_ranges():
-        end = ends.get((range_.source, range_.topic, range_.partition), range_.until)
+        end = ends.get(range_.source_partition, range_.until)
         if (range_.source, range_.topic) in topics or range_.start > end:
             continue
         start.setdefault(range_.source, {}).setdefault(range_.topic, {})[range_.partition] = (

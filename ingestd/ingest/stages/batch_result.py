@@ -12,9 +12,10 @@ from ingestd.ingest.schemas.discovery import Discovery, TableTruncate, in_order
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, later_point
 from ingestd.kafka.isolated_fetch import Unreadable
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _T = TypeVar("_T")
@@ -53,7 +54,7 @@ class AttemptResult:
     counts: Counts
     rejected: tuple[RejectedSample, ...]
     times: BatchTimes = field(default_factory=BatchTimes)
-    last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    last_records: Mapping[SourcePartition, tuple[int, int]] = field(default_factory=dict)
     contested: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
 
@@ -148,8 +149,8 @@ def _unite(into: dict[str, frozenset[_T]], more: Mapping[str, frozenset[_T]]) ->
         into[table] = into.get(table, frozenset()) | items
 
 
-def _last_records(reports: Iterable[Report]) -> dict[TopicPartition, tuple[int, int]]:
-    last: dict[TopicPartition, tuple[int, int]] = {}
+def _last_records(reports: Iterable[Report]) -> dict[SourcePartition, tuple[int, int]]:
+    last: dict[SourcePartition, tuple[int, int]] = {}
     for report in reports:
         for where, record in report.last_records.items():
             last[where] = max(record, last.get(where, record))

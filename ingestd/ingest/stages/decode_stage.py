@@ -39,10 +39,9 @@ from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, 
 from ingestd.ingest.stages.findings import Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup, Pairs
 from ingestd.ingest.stages.table_events import TableEvents
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.isolated_fetch import fetch_readable
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.registry_http import take_figures
 
@@ -202,7 +201,7 @@ class _DecodeTask:
             for rows in shaped
             for record in rows.rejected
         ]
-        where = TopicPartition(source, chunk.topic, chunk.partition)
+        where = SourcePartition(source, chunk.topic, chunk.partition)
         for rows in shaped:
             if rows.table is not None and rows.rows is not None:
                 yield from self._place(self._context.tables[rows.table], where, rows.rows)
@@ -228,7 +227,7 @@ class _DecodeTask:
         target = self._targets.of(record.topic, source_table)
         return None if target is None else target.table
 
-    def _place(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
+    def _place(self, target: TableContext, where: SourcePartition, rows: pa.Table) -> Pairs:
         """Yield blobs of rows by slot, unless rows are buffered or the batch runs again."""
         if rows.num_rows and not self._findings.runs_again:
             assigned, slots = assign_slots(target, rows, self._context.slots, self._task_index)
@@ -346,7 +345,7 @@ class _DecodeTask:
             return
         self._findings.note_topic(target.identifier, source, chunk.topic)
         rows = dead_letter_rows(context.pipeline, source, new, chunk)
-        yield from self._place(target, TopicPartition(*position), rows)
+        yield from self._place(target, SourcePartition(*position), rows)
 
     def _release(self) -> Pairs:
         """Yield blobs of rows that were buffered for deduplication, unless the batch runs again."""

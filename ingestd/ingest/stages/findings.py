@@ -20,10 +20,11 @@ from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, later_point, point_at
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.kafka.isolated_fetch import Unreadable
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.spec.data_types import DataType
 
 MAX_SAMPLES = 20
@@ -106,7 +107,7 @@ class Findings:
     _source_tables: dict[str, Counter[QualifiedSourceTable]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _reached: dict[str, SourcePoint] = field(default_factory=dict)
-    _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    _last_records: dict[SourcePartition, tuple[int, int]] = field(default_factory=dict)
     _samples: list[RejectedSample] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
@@ -125,7 +126,7 @@ class Findings:
                 self._note_reached(table, chunk, rows.batch)
             if rows.discovery is not None:
                 self.note_discovery(rows.discovery)
-        where = TopicPartition(source, chunk.topic, chunk.partition)
+        where = SourcePartition(source, chunk.topic, chunk.partition)
         if self.event_time_columns:
             self._note_event_times(where, shaped)
         self.counts.records[where] += len(chunk.offsets)
@@ -133,7 +134,7 @@ class Findings:
         if len(chunk.offsets):
             self._last_records[where] = (int(chunk.offsets[-1]), chunk.last_checksum())
 
-    def _note_event_times(self, where: TopicPartition, shaped: Sequence[ShapedRows]) -> None:
+    def _note_event_times(self, where: SourcePartition, shaped: Sequence[ShapedRows]) -> None:
         for rows in shaped:
             column = self.event_time_columns.get(rows.table or "")
             if column is None or rows.table is None or rows.rows is None:
@@ -274,7 +275,7 @@ class EventClock:
                 if (time := self._time(source, chunk, index)) is not None:
                     self.times.note_event(rows.table, time)
         if (time := self._time(source, chunk, -1)) is not None:
-            where = TopicPartition(source, chunk.topic, chunk.partition)
+            where = SourcePartition(source, chunk.topic, chunk.partition)
             self.times.note_reached(where, int(chunk.offsets[-1]), time)
 
     def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:

@@ -27,8 +27,9 @@ from ingestd.ingest.rows.blobs import (
 )
 from ingestd.ingest.rows.slot_assignment import Slots
 from ingestd.ingest.settings.context import BatchContext, TableContext
-from ingestd.ingest.values.counts import Counts, TopicPartition
+from ingestd.ingest.values.counts import Counts
 from ingestd.ingest.values.row_groups import Values
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -77,11 +78,11 @@ class MapSideDedup:
 
     _context: BatchContext
     _counts: Counts
-    _held: dict[tuple[str, TopicPartition], _Held] = field(default_factory=dict)
+    _held: dict[tuple[str, SourcePartition], _Held] = field(default_factory=dict)
     _bytes: int = 0
 
     def add(
-        self, target: TableContext, where: TopicPartition, rows: pa.Table, slots: Slots
+        self, target: TableContext, where: SourcePartition, rows: pa.Table, slots: Slots
     ) -> Pairs:
         """Buffer rows of a table with their slots, or yield their blobs.
 
@@ -104,7 +105,7 @@ class MapSideDedup:
         for key in list(held):
             yield from self._release(*key, held.pop(key))
 
-    def _release(self, identifier: str, where: TopicPartition, held: _Held) -> Pairs:
+    def _release(self, identifier: str, where: SourcePartition, held: _Held) -> Pairs:
         if held.rows < _LEAST_ROWS or not held.can_be_left_out:
             for rows, slots in held.parts:
                 yield from _blobs(identifier, where, rows, slots)
@@ -132,7 +133,7 @@ class MapSideDedup:
 
 def _blobs(
     table: str,
-    where: TopicPartition,
+    where: SourcePartition,
     rows: pa.Table,
     slots: Slots,
     picked: npt.NDArray[np.int64] | None = None,

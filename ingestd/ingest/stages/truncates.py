@@ -131,7 +131,7 @@ class Truncates:
         again = {
             partition: each
             for each in unreadable
-            for partition in [(each.range.source, each.range.topic, each.range.partition)]
+            for partition in [each.range.source_partition]
             if each.range.start < starts.get(partition, each.range.until)
         }
         stream.unreadable.update(again)
@@ -144,9 +144,7 @@ class Truncates:
 
         The result is sorted and has no empty ranges.
         """
-        by_partition = {
-            (range_.source, range_.topic, range_.partition): range_ for range_ in ranges
-        }
+        by_partition = {range_.source_partition: range_ for range_ in ranges}
         for table, truncate_point in self.accepted.items():
             held = dict(_flat(stream.held(table)))
             for topic_partition, start in _flat(truncate_point.covered or {}):
@@ -311,7 +309,7 @@ def _flat(coverage: CoveredOffsets) -> Iterable[tuple[SourcePartition, int]]:
     for source, topics in coverage.items():
         for topic, partitions in topics.items():
             for partition, offset in partitions.items():
-                yield (source, topic, partition), offset
+                yield SourcePartition(source, topic, partition), offset
 
 
 def _nested(flat: Mapping[SourcePartition, int]) -> CoveredOffsets:

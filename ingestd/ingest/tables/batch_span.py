@@ -16,9 +16,8 @@ from ingestd.ingest.tables.log_positions import (
     offset_in,
 )
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, last_truncate, later_point
-from ingestd.kafka.offset_ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets, SourcePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def span_of(
 
 
 def with_fingerprints(
-    span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
+    span: BatchSpan, records: Mapping[SourcePartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
     """Return the span with the fingerprints of its end positions, where they are known.
 

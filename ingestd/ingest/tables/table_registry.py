@@ -54,7 +54,6 @@ from ingestd.ingest.tables.progress import (
     property_names,
 )
 from ingestd.ingest.tables.registry_opening import RegistryOpening
-from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, SourcePartition
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.iceberg.iceberg_threads import IcebergThreads
@@ -182,14 +181,16 @@ class TableRegistry:
         topic_keys = progress.topic_keys if progress else frozenset()
         return frozenset(topic for topic, key in self.keys.items() if key in topic_keys)
 
-    def topic_partitions(self, name: str, also: frozenset[tuple[str, str]]) -> list[TopicPartition]:
+    def topic_partitions(
+        self, name: str, also: frozenset[tuple[str, str]]
+    ) -> list[SourcePartition]:
         """Return the known partitions of the existing topics from which a table has had rows.
 
         `also` are further (source, topic) pairs.
         """
         end = self.progress.end
         return [
-            TopicPartition(source, topic, partition)
+            SourcePartition(source, topic, partition)
             for source, topic in self.source_topics(name) | also
             for partition in end.get(self.keys[source, topic], ())
         ]
@@ -209,7 +210,7 @@ class TableRegistry:
         """
         settings, topics, included = self._settings, self.keys, set(self.tables)
         if ranges is not None:
-            logs = {(read.source, read.topic, read.partition) for read in ranges}
+            logs = {read.source_partition for read in ranges}
             topics = {(source, topic): topics[source, topic] for source, topic, _ in logs}
             included &= {self.dead_letters, *also, *truncates} | self._concerned(logs)
         return BatchContext(

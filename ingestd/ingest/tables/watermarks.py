@@ -15,7 +15,7 @@ from functools import cache
 
 from ingestd.ingest.settings.watermark_rules import WatermarkRules
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Watermarks:
         self._rules_of = cache(rules_of)
         self._clock = clock
         self._began = clock()
-        self._source: dict[TopicPartition, _Reached] = {}
-        self._column: dict[str, dict[TopicPartition, _Reached]] = {}
+        self._source: dict[SourcePartition, _Reached] = {}
+        self._column: dict[str, dict[SourcePartition, _Reached]] = {}
 
     def note(self, times: BatchTimes) -> None:
         """Record the event times of a batch that is about to be committed."""
@@ -52,7 +52,7 @@ class Watermarks:
         for table, column_times in times.columns.items():
             self._advance(self._column.setdefault(table, {}), column_times)
 
-    def of(self, table: str, partitions: Callable[[], Iterable[TopicPartition]]) -> int | None:
+    def of(self, table: str, partitions: Callable[[], Iterable[SourcePartition]]) -> int | None:
         """Return the watermark of a table in ms since the epoch, or None.
 
         It is None if the table has no watermarks, if a topic partition that is not idle has no time
@@ -77,7 +77,7 @@ class Watermarks:
         return None if low is None else low - rules.delay_ms - 1
 
     def _advance(
-        self, reached: dict[TopicPartition, _Reached], times: Mapping[TopicPartition, int]
+        self, reached: dict[SourcePartition, _Reached], times: Mapping[SourcePartition, int]
     ) -> None:
         now = self._clock()
         for where, time in times.items():

@@ -5,7 +5,7 @@ All times are in milliseconds since the epoch.
 
 from dataclasses import dataclass, field
 
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class BatchTimes:
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
-    reached: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    columns: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    reached: dict[SourcePartition, tuple[int, int]] = field(default_factory=dict)
+    columns: dict[str, dict[SourcePartition, int]] = field(default_factory=dict)
 
     def note_event(self, table: str, time: int) -> None:
         """Record the event time of a change to a table."""
         self._unite(table, EventSpan(time, time))
 
-    def note_reached(self, where: TopicPartition, offset: int, time: int) -> None:
+    def note_reached(self, where: SourcePartition, offset: int, time: int) -> None:
         """Record the time of a record, unless a later record of its topic partition is known."""
         self.reached[where] = max((offset, time), self.reached.get(where, (offset, time)))
 
-    def note_column(self, table: str, where: TopicPartition, time: int) -> None:
+    def note_column(self, table: str, where: SourcePartition, time: int) -> None:
         """Record a value of the column with the event times of a table."""
         known = self.columns.setdefault(table, {})
         known[where] = max(time, known.get(where, time))

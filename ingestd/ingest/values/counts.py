@@ -2,17 +2,9 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
 
 from ingestd.cdc.base import RejectedRecord
-
-
-class TopicPartition(NamedTuple):
-    """A Kafka topic partition of one configured source."""
-
-    source: str
-    topic: str
-    partition: int
+from ingestd.kafka.offset_ranges import SourcePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +54,8 @@ class Counts:
     by "hit" (in the cache of the process) and "miss" (read from the table).
     """
 
-    records: Counter[TopicPartition] = field(default_factory=Counter)
-    bytes: Counter[TopicPartition] = field(default_factory=Counter)
+    records: Counter[SourcePartition] = field(default_factory=Counter)
+    bytes: Counter[SourcePartition] = field(default_factory=Counter)
     control: int = 0
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)

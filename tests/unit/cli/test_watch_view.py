@@ -12,8 +12,8 @@ from ingestd.cli.watch_tables import TablesView, after_key, ordered
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.paimon.io.file_io import MemoryFileIO
 from tests.support.native_tables import native_table
 
@@ -24,7 +24,7 @@ def busy() -> Status:
     status.source_answered("s", {"t": {0: 30}})
     status.batch_started("7", [OffsetRange("s", "t", 0, 0, 20)])
     counts = Counts()
-    counts.records[TopicPartition("s", "t", 0)] = 20
+    counts.records[SourcePartition("s", "t", 0)] = 20
     commits = (TableCommit("db.\x1b[31mred", "committed", 3, 1, 0.1),)
     status.batch_finished(BatchSummary("7", {"s": {"t": {0: 20}}}, commits, counts))
     status.batch_started("8", [OffsetRange("s", "t", 0, 20, 30)])

@@ -9,7 +9,8 @@ from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.status import Status
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.settings.wrong_format import SetAside
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.log import event_fields
 
 
@@ -19,8 +20,8 @@ def value(name: str, **labels: str) -> float:
 
 def summary() -> BatchSummary:
     counts = Counts(
-        records=Counter({TopicPartition("s", "bl", 0): 3, TopicPartition("s", "bl", 1): 4}),
-        bytes=Counter({TopicPartition("s", "bl", 0): 30, TopicPartition("s", "bl", 1): 40}),
+        records=Counter({SourcePartition("s", "bl", 0): 3, SourcePartition("s", "bl", 1): 4}),
+        bytes=Counter({SourcePartition("s", "bl", 0): 30, SourcePartition("s", "bl", 1): 40}),
         control=1,
         rejected=Counter({("decode", "bad-json"): 3}),
         dropped=Counter({("decode", "bad-json"): 1}),

@@ -7,8 +7,8 @@ import pytest
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.log import add_secrets
 from ingestd.telemetry.spans import Span, SpanError
 
@@ -52,7 +52,7 @@ def trace(sink: Sink, clock: Clock) -> BatchTrace:
 
 def summary(*commits: TableCommit, records: int = 3) -> BatchSummary:
     counts = Counts(
-        records=Counter({TopicPartition("s", "t", 0): records} if records else {}),
+        records=Counter({SourcePartition("s", "t", 0): records} if records else {}),
         rejected=Counter({("decode", "bad-json"): 1}),
         rows=Counter({("db.a", 0): 2, ("db.a", 3): 1, ("db.b", 0): 9}),
     )

@@ -7,7 +7,8 @@ from ingestd.daemon.history_file import HistoryFile, history_path
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import SourcePartition
 
 
 class Clock:
@@ -23,7 +24,7 @@ def lived(clock: Clock) -> Status:
     bad = RejectedSample("s", "t", 0, 5, "decode", "invalid-json", "no JSON")
     for _ in range(3):
         counts = Counts()
-        counts.records[TopicPartition("s", "t", 0)] = 50
+        counts.records[SourcePartition("s", "t", 0)] = 50
         commit = TableCommit("db.t", "committed", 1, 1, 0.1)
         status.batch_finished(BatchSummary("1", {}, (commit,), counts, (bad,), {"total": 0.5}))
         status.sample()

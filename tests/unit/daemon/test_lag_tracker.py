@@ -6,8 +6,8 @@ from prometheus_client import REGISTRY
 from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.ingest.batch_events import BatchSummary, CommitStatus, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 
 T0 = 1_700_000_000.0
 
@@ -35,7 +35,9 @@ def batch(
     """A batch that read partitions to `until`, whose newest changes were made `made`."""
     times = BatchTimes()
     for partition, time in made.items():
-        times.note_reached(TopicPartition("s", topic, partition), until[partition], int(time * 1e3))
+        times.note_reached(
+            SourcePartition("s", topic, partition), until[partition], int(time * 1e3)
+        )
         times.note_event(table, int(time * 1000))
     commit = TableCommit(table, status, 4, 1, 0.1)
     return BatchSummary(

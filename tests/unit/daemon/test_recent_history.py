@@ -5,13 +5,14 @@ import pytest
 from ingestd.daemon.recent_history import Recent
 from ingestd.daemon.samples import total_lag
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import SourcePartition
 
 BAD = RejectedSample("s", "t", 0, 5, "decode", "not_json", "no JSON")
 
 
 def summary(batch_id: int, records: int, *rejected: RejectedSample) -> BatchSummary:
-    counts = Counts(records=Counter({TopicPartition("s", "t", 0): records}))
+    counts = Counts(records=Counter({SourcePartition("s", "t", 0): records}))
     commit = TableCommit("db.t", "committed", batch_id, 1, 0.1)
     return BatchSummary(
         str(batch_id), {}, (commit,) if records else (), counts, rejected, {"total": 2}

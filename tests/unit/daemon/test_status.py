@@ -7,8 +7,8 @@ from ingestd.daemon.watchdog import MISSING_SECONDS, PER_SOURCE_SECONDS, STUCK_S
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from tests.support.clock import Clock
 
 
@@ -243,7 +243,7 @@ def test_samples_are_ten_seconds_apart(status: Status, clock: Clock) -> None:
 def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -> None:
     times = BatchTimes()
     times.note_event("db.t", int(clock.now * 1000) - 5000)
-    times.note_reached(TopicPartition("a", "topic", 0), 9, int(clock.now * 1000) - 5000)
+    times.note_reached(SourcePartition("a", "topic", 0), 9, int(clock.now * 1000) - 5000)
     topics = {"db.t": frozenset({("a", "topic")})}
     commit = TableCommit("db.t", "committed", 4, 1, 0.1)
     until = {"a": {"topic": {0: 10}}}

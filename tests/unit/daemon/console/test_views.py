@@ -13,8 +13,8 @@ from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError, OffsetLostError, SourceError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -203,7 +203,7 @@ def test_every_view_is_well_formed_and_linked(status: Status) -> None:
 def test_an_outage_is_unknown_everywhere_and_never_zero(status: Status) -> None:
     times = BatchTimes()
     times.note_event("db.orders", 1_700_000_000_000)
-    times.note_reached(TopicPartition("s", "orders", 0), 4, 1_700_000_000_000)
+    times.note_reached(SourcePartition("s", "orders", 0), 4, 1_700_000_000_000)
     topics = {"db.orders": frozenset({("s", "orders")})}
     until = {"s": {"orders": {0: 5}}}
     summary = BatchSummary("4", until, (), Counts(), times=times, topics=topics)

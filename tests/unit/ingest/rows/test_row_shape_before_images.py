@@ -8,7 +8,7 @@ import pytest
 from ingestd.cdc.base import DataFormat, FormatSettings
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.table.read.incremental_read import read_changelog
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import (
@@ -171,4 +171,4 @@ def test_a_batch_that_ran_before_is_not_reported_twice() -> None:
     result = one.run(table_changes={"lake.orders": {"covered": covered}})
     assert told(one) == CHAIN
     assert result.counts.rows_of("lake.orders") == 0
-    assert TopicPartition("src", "orders", 0) in result.counts.records
+    assert SourcePartition("src", "orders", 0) in result.counts.records

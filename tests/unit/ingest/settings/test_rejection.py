@@ -6,11 +6,12 @@ import pytest
 
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.rejection import GAP_STAGE, RejectionLimiter, RejectionLimits
-from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import SourcePartition
 
 
 def batch(records: int, rejected: int, stage: str = "decode") -> Counts:
-    counts = Counts(records=Counter({TopicPartition("s", "t", 0): records}))
+    counts = Counts(records=Counter({SourcePartition("s", "t", 0): records}))
     counts.rejected[stage, "why"] = rejected
     return counts
 

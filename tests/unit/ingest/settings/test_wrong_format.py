@@ -7,8 +7,8 @@ from ingestd.ingest.settings.wrong_format import (
     WrongFormatThreshold,
     batch_without,
 )
-from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.offset_ranges import BatchOffsets
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import BatchOffsets, SourcePartition
 
 SHOP = ("shop", "orders")
 
@@ -16,7 +16,7 @@ SHOP = ("shop", "orders")
 def read(records: int, rejected: int, look: str = "debezium-json") -> Counts:
     halves = {0: records // 2, 1: records - records // 2}
     return Counts(
-        records=Counter({TopicPartition(*SHOP, one): count for one, count in halves.items()}),
+        records=Counter({SourcePartition(*SHOP, one): count for one, count in halves.items()}),
         unusable=Counter({SHOP: rejected}),
         looks=Counter({(*SHOP, look): min(rejected, 20)}),
     )

@@ -14,12 +14,12 @@ from ingestd.ingest.rows.conform import ShapedRows
 from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.stages.findings import EventClock, change_time
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.kafka.properties import KafkaSource
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import Change, record
 
-HERE = TopicPartition("s", "t", 0)
+HERE = SourcePartition("s", "t", 0)
 SOURCE_TABLE = QualifiedSourceTable("s", "db", None, "t")
 FIRST = 100
 MESSAGES = [
@@ -152,8 +152,8 @@ def test_times_reach_the_driver_by_table_and_topic_partition() -> None:
         "lake.items": EventSpan(1000, 1001),
     }
     assert times.reached == {
-        TopicPartition("src", "orders", 0): (6, 1006),
-        TopicPartition("src", "orders", 1): (1, 1001),
+        SourcePartition("src", "orders", 0): (6, 1006),
+        SourcePartition("src", "orders", 1): (1, 1001),
     }
 
 

@@ -13,14 +13,15 @@ from ingestd.ingest.rows.slot_assignment import assign_slots
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.stages import map_side_dedup
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
-from ingestd.ingest.values.counts import Counts, TopicPartition
+from ingestd.ingest.values.counts import Counts
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UPDATE_AFTER, Change, record
 
 TABLE = "lake.t"
-WHERE = TopicPartition("src", "orders", 0)
+WHERE = SourcePartition("src", "orders", 0)
 
 
 def context(options: Mapping[str, str], **changes: Any) -> BatchContext:
@@ -51,7 +52,7 @@ def few_rows_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_side_dedup, "_LEAST_ROWS", 2)
 
 
-def added(held: MapSideDedup, target: TableContext, where: TopicPartition, some: pa.Table) -> Any:
+def added(held: MapSideDedup, target: TableContext, where: SourcePartition, some: pa.Table) -> Any:
     return held.add(target, where, *assign_slots(target, some, 1, 0))
 
 

@@ -6,7 +6,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.rows.blobs import receive
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import DELETE, UPDATE_AFTER, Change, JsonChanges, record
@@ -199,8 +199,8 @@ def test_counts_close_the_books() -> None:
         record(Change({"id": 1}, table="junk")),
     )
     counts = rig.run().counts
-    assert counts.records[TopicPartition("src", "orders", 0)] == 4
-    assert counts.bytes[TopicPartition("src", "orders", 0)] == sum(
+    assert counts.records[SourcePartition("src", "orders", 0)] == 4
+    assert counts.bytes[SourcePartition("src", "orders", 0)] == sum(
         len(value or b"") + 1 for value in rig.logs["orders", 0]
     )
     assert counts.control == 1

@@ -8,7 +8,7 @@ from ingestd.ingest.tables.log_positions import (
     offset_in,
     record_offset_of,
 )
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
 CHECKSUM = 0xABCDEF12
 
@@ -16,9 +16,9 @@ CHECKSUM = 0xABCDEF12
 def test_a_position_knows_its_last_record_also_before_markers() -> None:
     until = {"id": {0: Position(10, 2), 1: Position(10, 2), 2: Position(10, 2), 3: Position(0)}}
     records = {
-        TopicPartition("s", "t", 0): (9, CHECKSUM),
-        TopicPartition("s", "t", 1): (6, CHECKSUM),
-        TopicPartition("s", "u", 0): (1, CHECKSUM),
+        SourcePartition("s", "t", 0): (9, CHECKSUM),
+        SourcePartition("s", "t", 1): (6, CHECKSUM),
+        SourcePartition("s", "u", 0): (1, CHECKSUM),
     }
     keys = {("s", "t"): "id", ("s", "u"): "other id"}
     span = with_fingerprints(BatchSpan({}, until), records, keys)

@@ -5,9 +5,9 @@ import pytest
 from ingestd.ingest.settings.watermark_rules import WatermarkRules
 from ingestd.ingest.tables.watermarks import Watermarks
 from ingestd.ingest.values.batch_times import BatchTimes
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
-ZERO, ONE, TWO = (TopicPartition("s", "t", number) for number in range(3))
+ZERO, ONE, TWO = (SourcePartition("s", "t", number) for number in range(3))
 TABLE = "db.t"
 
 
@@ -25,14 +25,14 @@ def clock() -> Clock:
     return Clock()
 
 
-def source_times(*reached: tuple[TopicPartition, int]) -> BatchTimes:
+def source_times(*reached: tuple[SourcePartition, int]) -> BatchTimes:
     times = BatchTimes()
     for where, time in reached:
         times.note_reached(where, time, time)
     return times
 
 
-def column_times(table: str, *reached: tuple[TopicPartition, int]) -> BatchTimes:
+def column_times(table: str, *reached: tuple[SourcePartition, int]) -> BatchTimes:
     times = BatchTimes()
     for where, time in reached:
         times.note_column(table, where, time)

@@ -3,13 +3,13 @@
 from itertools import permutations
 
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
-from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
-HERE = TopicPartition("s", "t", 0)
-THERE = TopicPartition("s", "t", 1)
+HERE = SourcePartition("s", "t", 0)
+THERE = SourcePartition("s", "t", 1)
 
 
-def task(events: dict[str, int], reached: dict[TopicPartition, tuple[int, int]]) -> BatchTimes:
+def task(events: dict[str, int], reached: dict[SourcePartition, tuple[int, int]]) -> BatchTimes:
     times = BatchTimes()
     for table, time in events.items():
         times.note_event(table, time)
