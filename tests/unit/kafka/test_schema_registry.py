@@ -261,7 +261,7 @@ def test_long_chains_of_references_are_read_and_endless_ones_are_an_error(
     versions = 999
     ends = Reply(200, {"schema": '"end"'})
     with ScriptedServer([_chain] * versions + [ends]) as server:
-        found = registry_at(server.uri).find(0)
+        found = registry_at(server.uri, timeout_seconds=300.0).find(0)
     assert found is not None and found.text == '"0"'
     assert [reference.text for reference in found.references][:2] == ['"end"', f'"{versions - 1}"']
     assert len(found.references) == versions
