@@ -23,10 +23,11 @@ Address = tuple[str, int]
 
 
 class Connection(NamedTuple):
-    """Labels of the pods at both ends, and the port; no labels for what is not in a pod."""
+    """Labels of the pods at both ends, address and port; no labels for what is not in a pod."""
 
     client: tuple[tuple[str, str], ...]
     server: tuple[tuple[str, str], ...]
+    address: str
     port: int
 
 
@@ -57,7 +58,7 @@ def connections(pods: Mapping[str, PodProcesses]) -> set[Connection]:
             dying = server is None and one.remote[0].startswith(POD_NETWORK)
             if server != client and not dying:
                 end = labels[server] if server is not None else ()
-                found.add(Connection(labels[client], end, one.remote[1]))
+                found.add(Connection(labels[client], end, *one.remote))
     return found
 
 

@@ -2,8 +2,9 @@
 
 Its root is this machine's, read-only unless the container may write there, with the folders of its
 volumes at their places, the environment of this checkout as the image's /opt/ingestd, and a file of
-hosts by which names of services are found. The network is this machine's, and so is the user: what
-the security context says of users and capabilities is judged by the API server only.
+hosts, the only source of names, since another network may have an answer for each. The network is
+this machine's, and so is the user: what the security context says of users and capabilities is
+judged by the API server only.
 """
 
 import os
@@ -17,6 +18,9 @@ from typing import NamedTuple
 
 from ingestd.dev.jars import cache_folder
 from tests.support.chart import ROOT
+
+NETWORK = "/pod-network"
+"""Where a container has a folder with its file `hosts`, which may be replaced while it runs."""
 
 _IMAGE = "/opt/ingestd"
 _SETUP = """
@@ -34,10 +38,12 @@ while read -r mode source target; do
 done <<END
 $MOUNTS
 END
+ln -sf "$NETWORK/hosts" "$root/etc/hosts"
+echo "hosts: files" > "$root/etc/nsswitch.conf"
 mount -t proc proc "$root/proc"
 if [ "$READ_ONLY" = 1 ]; then mount -o remount,bind,ro "$root"; fi
 echo "$POD" > /proc/sys/kernel/hostname
-unset LAYER MOUNTS READ_ONLY POD
+unset LAYER MOUNTS NETWORK READ_ONLY POD
 exec chroot "$root" /usr/bin/env -C /tmp -u INSIDE PATH="$INSIDE" "$@"
 """
 
@@ -70,6 +76,7 @@ class Container:
         setup = {
             "LAYER": str(layer),
             "MOUNTS": "\n".join(_line(mount) for mount in [*_ordered(mounts), *_image()]),
+            "NETWORK": NETWORK,
             "READ_ONLY": str(int(read_only)),
             "POD": environment["HOSTNAME"],
             "INSIDE": environment["PATH"],

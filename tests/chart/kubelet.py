@@ -1,7 +1,7 @@
 """A kubelet of processes: the node on which the scheduler places pods, whose containers it runs.
 
 Each pod has an address of its own in 127.0.0.0/8. Names of services are found in a file of hosts
-that is written again whenever pods come and go: of headless services their pods, as DNS has them.
+that is replaced whenever pods come and go: of headless services their pods, as DNS has them.
 """
 
 import threading
@@ -32,7 +32,7 @@ class Kubelet(Closing):
         self._folder = folder
         self._by_uid: dict[str, PodProcesses] = {}
         self._numbers = iter(range(1, 250 * 250))
-        self._hosts = folder / "hosts"
+        self._network = folder / "network"
         self._renewed = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
@@ -41,8 +41,7 @@ class Kubelet(Closing):
 
     def start(self) -> None:
         """Register the node, and begin."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._hosts.touch()
+        self._network.mkdir(parents=True)
         metadata = {"name": _NODE, "labels": {"kubernetes.io/hostname": _NODE}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
         assert self._api.ask("POST", "/api/v1/nodes", node).code == 201
@@ -106,18 +105,16 @@ class Kubelet(Closing):
                 self._by_uid[uid] = PodProcesses(self._api, document, folder, address)
         self._write_hosts()
         for uid, document in documents.items():
-            self._by_uid[uid].sync(document, self._hosts)
+            self._by_uid[uid].sync(document, self._network)
 
     def _write_hosts(self) -> None:
         services = self._api.ask("GET", "/api/v1/services?resourceVersion=0").document["items"]
         lines = ["127.0.0.1 localhost kubernetes.default.svc"]
         for pod in self._by_uid.values():
             lines.append(" ".join([pod.address, *_names(pod, services)]))
-        text = "\n".join(lines) + "\n"
-        if text != self._hosts.read_text():
-            with self._hosts.open("r+") as file:  # not another file: containers have mounted it
-                file.write(text)
-                file.truncate()
+        new = self._network / "new"
+        new.write_text("\n".join(lines) + "\n")
+        new.replace(self._network / "hosts")  # at once: half a line would be another address
 
 
 def _names(pod: PodProcesses, services: list[dict[str, Any]]) -> Iterator[str]:

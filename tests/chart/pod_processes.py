@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chart.api_server import ApiServer
-from tests.chart.container import Container, Mount, image_environment
+from tests.chart.container import NETWORK, Container, Mount, image_environment
 from tests.chart.pod_volumes import (
     MissingObjectError,
     mounts_of,
@@ -143,14 +143,17 @@ class PodProcesses:
         """What the first container of the pod printed."""
         return self._folder / f"{self._members[0].spec['name']}.log"
 
-    def sync(self, pod: dict[str, Any], hosts: Path) -> None:
-        """Bring the processes nearer to what the document wants, and report them."""
+    def sync(self, pod: dict[str, Any], network: Path) -> None:
+        """Bring the processes nearer to what the document wants, and report them.
+
+        `network` is a folder with a file `hosts`, by which they find others.
+        """
         self.pod = pod
         self._look()
         if "deletionTimestamp" in pod["metadata"]:
             self._end()
         else:
-            self._go_on(hosts)
+            self._go_on(network)
         self._report()
 
     def kill(self) -> None:
@@ -184,23 +187,23 @@ class PodProcesses:
             options = {"gracePeriodSeconds": 0, "preconditions": own}
             self._api.ask("DELETE", self._path(), options)
 
-    def _go_on(self, hosts: Path) -> None:
+    def _go_on(self, network: Path) -> None:
         waiting = [one for one in self._first if one.code != 0]
         for member in waiting[:1] or self._members:
             if member.run is None:
-                self._start(member, hosts)
+                self._start(member, network)
             elif member.code is None:
                 if not member.probe(self.address):
                     member.run.kill()
             elif self._restarts(member) and time.monotonic() >= self._restart_at:
                 member.restarts += 1
-                self._start(member, hosts)
+                self._start(member, network)
 
     def _restarts(self, member: _Member) -> bool:
         policy = self.pod["spec"]["restartPolicy"]
         return policy == "Always" or (policy == "OnFailure" and member.code != 0)
 
-    def _start(self, member: _Member, hosts: Path) -> None:
+    def _start(self, member: _Member, network: Path) -> None:
         pod = {**self.pod, "status": {**self.pod.get("status", {}), "podIP": self.address}}
         metadata, spec = pod["metadata"], member.spec
         try:
@@ -226,7 +229,7 @@ class PodProcesses:
             self._folder,
             [*spec.get("command", _ENTRY), *arguments],
             environment,
-            [*mounts_of(spec, self._folders), Mount(hosts, "/etc/hosts", read_only=True)],
+            [*mounts_of(spec, self._folders), Mount(network, NETWORK, read_only=True)],
             read_only=spec.get("securityContext", {}).get("readOnlyRootFilesystem", False),
         )
 
