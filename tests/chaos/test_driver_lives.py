@@ -15,7 +15,8 @@ import pytest
 from ingestd.errors import IngestdError
 from tests.chaos.driver_rules import RULES
 from tests.support.driver_actions import ACTIONS, drawn, play
-from tests.support.driver_lives import BrokenError, World, born, fast_driver
+from tests.support.driver_lives import BrokenError, World, born
+from tests.support.fast_driver import fast_driver
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ

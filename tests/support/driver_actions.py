@@ -110,7 +110,10 @@ def beside(name: str) -> Action:
 def produce(world: World) -> bool:
     for name, topic in world.kafka.topics.items():
         for partition in range(len(topic.logs)):
-            world.produce(name, world.rng.choice((1, 3, 6)), partition)
+            count = world.rng.choice((1, 3, 6))
+            world.produce(name, count, partition)
+            if count == 3:
+                world.produce_garbage(name, partition)
     return bool(world.kafka.topics)
 
 
@@ -231,6 +234,7 @@ def copy_warehouse(world: World) -> bool:
         rows_of_letters=home.rows_of_letters.copy(),
         overwritten=list(home.overwritten),
         emptied=set(home.emptied),
+        letters_gone=set(home.letters_gone),
         routed={topic: set(tables) for topic, tables in home.routed.items()},
         saved=None,
     )

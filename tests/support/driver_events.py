@@ -159,6 +159,7 @@ def drop_users(world: World) -> bool:
 
 @action
 def drop_letters(world: World) -> bool:
+    world.home.letters_gone |= {-number for number in range(1, world.numbers + 1)}
     return _drop(world, LETTERS)
 
 

@@ -3,23 +3,20 @@
 The start of the pipeline, planning, batches, commits and tables are the real ones, over files in
 memory and the brokers of `truth_rig`. A life is a row of actions; afterwards the pipeline runs to
 its end, and the promise is looked at: every record of every log is in its table once, or a dead
-letter names it, or the start ends with an error that it repeats until an operator acts.
+letter names it, or the start ends with an error that it repeats until an operator acts. A record
+that is rejected has one dead letter.
 """
 
-import contextlib
 import copy
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
 from random import Random
-from typing import Any, Self
-from unittest import mock
+from typing import Any
 
 from ingestd.crash_points import CrashPoint, watch
 from ingestd.errors import (
@@ -30,15 +27,14 @@ from ingestd.errors import (
 )
 from ingestd.ingest.recovery.losses import TO_BE
 from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.commit.overwrite import truncate_table
-from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
@@ -47,6 +43,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite.rescale import rescale as rescale_table
+from tests.support.fast_driver import KEPT
 from tests.support.truth_rig import DATABASE, Kafka, Log, Topic, Truth
 
 LETTERS = "ingestd_dead_letters"
@@ -83,75 +80,6 @@ _CALLS = frozenset(
 )
 
 
-class Serial:
-    """A pool whose work is done at once, so that a life is the same each time."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def submit(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        try:
-            done.set_result(work(*given))
-        except BaseException as error:  # noqa: BLE001  (as a real pool does)
-            done.set_exception(error)
-        return done
-
-    def map(self, work: Callable[..., Any], *given: Any) -> Iterator[Any]:
-        return iter([work(*ones) for ones in zip(*given, strict=False)])
-
-
-def _memo(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decode the same bytes once; what is decoded is never changed."""
-    return lru_cache(_KEPT)(function)
-
-
-def _read_once(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Read a data file once: their names are random, and no life changes one."""
-    known: dict[Any, Any] = {}
-
-    def rows(
-        self: DataFileReader, partition: bytes, bucket: int, file: DataFileMeta, fields: Any
-    ) -> Any:
-        key = (file.file_name, tuple(fields), self.table.schema.id)
-        if len(known) > _KEPT:
-            known.clear()
-        if key not in known:
-            known[key] = read(self, partition, bucket, file, fields)
-        return known[key]
-
-    return rows
-
-
-_KEPT = 4000
-_DECODERS = (
-    "snapshot_manager.parse_snapshot",
-    "schema_manager.parse_schema",
-    "file_store_scan.decode_manifest",
-    "file_store_scan.decode_manifest_list",
-)
-
-
-@contextlib.contextmanager
-def fast_driver() -> Iterator[None]:
-    """Let the driver do in turn what it does at once, and decode the same bytes once."""
-    pools = ("ingest.tables.table_registry", "ingest.tables.registry_opening", "spark.micro_batch")
-    with contextlib.ExitStack() as stack:
-        for module in pools:
-            stack.enter_context(mock.patch(f"ingestd.{module}.ThreadPoolExecutor", Serial))
-        for name in _DECODERS:
-            path = f"ingestd.paimon.table.metadata.{name}"
-            stack.enter_context(mock.patch(path, _memo(resolve_name(path))))
-        read = _read_once(DataFileReader.read)
-        stack.enter_context(mock.patch.object(DataFileReader, "read", read))
-        stack.enter_context(mock.patch("ingestd.paimon.format.parquet.has_threads", bool))
-        yield
-
-
 @dataclass(frozen=True)
 class Letter:
     """A dead letter of the driver: what it names, and what was there when it was written."""
@@ -182,6 +110,7 @@ class Letter:
         if useless or self.reason == "table-overwritten":
             return False
         meant = self.table in (*tables, TO_BE) or self.tables.isdisjoint(tables)
+        meant |= LETTERS in tables  # a rejected record may have been one of any table
         return (
             meant
             and (self.topic, self.partition) == (topic, partition)
@@ -200,6 +129,7 @@ class Home:
     rows_of_letters: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     overwritten: list[tuple[str, int, int, frozenset[int]]] = field(default_factory=list)
     emptied: set[tuple[str, int]] = field(default_factory=set)
+    letters_gone: set[int] = field(default_factory=set)
     routed: dict[str, set[str]] = field(default_factory=dict)
     saved: dict[str, bytes] | None = None
     names: tuple[str, ...] = ()
@@ -258,6 +188,12 @@ class World:
     def produce(self, topic: str, count: int, partition: int = 0) -> None:
         self.kafka.produce(topic, *range(self.numbers, self.numbers + count), partition=partition)
         self.numbers += count
+
+    def produce_garbage(self, topic: str, partition: int) -> None:
+        """Append two records that are rejected, each in another stage."""
+        for _ in range(2):
+            self.numbers += 1
+            self.kafka.produce(topic, -self.numbers, partition=partition)
 
     def make_topic(self, name: str, partitions: int = 1) -> None:
         self.topics_made += 1
@@ -398,7 +334,17 @@ def _first_seen(world: World, home: Home) -> Callable[[], None]:
 def _rows_of_letters(home: Home) -> Counter[tuple[Any, ...]]:
     rows = _read(home.truth.table(LETTERS)) if home.has(LETTERS) else []
     names = ("table", "reason", "topic", "partition", "offset", "message")
-    return Counter(tuple(row[name] for name in names) for row in rows)
+    return Counter(tuple(row[name] for name in names) for row in rows if row["stage"] == GAP_STAGE)
+
+
+def rejected(home: Home) -> list[tuple[str, int]]:
+    """The pipeline and the number of each record that has a dead letter."""
+    rows = _read(home.truth.table(LETTERS)) if home.has(LETTERS) else []
+    return [
+        (row["job"], int(re.findall(rb"-?\d+", row["value"])[0]))
+        for row in rows
+        if row["stage"] != GAP_STAGE
+    ]
 
 
 def _collect_letters(
@@ -445,7 +391,7 @@ def _read(table: FileStoreTable) -> list[Any]:
     if newest is None:
         return []
     key = (newest.base_manifest_list, newest.delta_manifest_list)
-    if len(_ROWS) > _KEPT:
+    if len(_ROWS) > KEPT:
         _ROWS.clear()
     if key not in _ROWS:
         _ROWS[key] = read_table(table).to_pylist()
@@ -467,6 +413,9 @@ def check_once(world: World) -> None:
             twice = [one for one, count in Counter(ids(home, table)).items() if count > 1]
             if twice:
                 raise BrokenError(f"DOUBLED in {table} of {home.warehouse}: {twice}")
+        again = [one for one, count in Counter(rejected(home)).items() if count > 1]
+        if again:
+            raise BrokenError(f"DOUBLED dead letters of {home.warehouse}: {again}")
 
 
 def missing(world: World, home: Home) -> list[str]:
@@ -482,6 +431,7 @@ def missing(world: World, home: Home) -> list[str]:
         for number in numbers
     }
     excused |= home.emptied
+    letters = {number for _, number in rejected(home)} | home.letters_gone
     found = []
     for name, topic in [*world.kafka.topics.items(), *world.dead]:
         tables, key = home.routed.get(name, set()), topic.topic_id
@@ -499,10 +449,11 @@ def missing(world: World, home: Home) -> list[str]:
             gone = len(log.records) if dead else log.first
             start = max(start, min(gone, world.replaced.get(place, 0)))
             for offset, (number, _) in enumerate(log.records):
-                if offset < start or number in there:
+                if offset < start or number in letters or number in there:
                     continue
+                named = tables if number >= 0 else {*tables, LETTERS}
                 if any(
-                    dead_letter.names(tables, key, (name, partition, offset))
+                    dead_letter.names(named, key, (name, partition, offset))
                     for dead_letter in home.dead_letters
                 ):
                     continue

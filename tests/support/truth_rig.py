@@ -26,7 +26,11 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
 )
-from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.settings.pipeline_settings import (
+    DEAD_LETTER_TABLE,
+    BatchLimits,
+    PipelineSettings,
+)
 from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.write_stage import write_slot
@@ -38,6 +42,7 @@ from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
+from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
@@ -70,6 +75,14 @@ class Topic:
 
     topic_id: str
     logs: list[Log] = field(default_factory=lambda: [Log()])
+
+
+def message(number: int, offset: int) -> bytes:
+    """The record of a number; that of a negative one is rejected, in one of two stages."""
+    refused = isinstance(number, int) and number < 0
+    if refused and number % 2:
+        return f"garbage {number}".encode()
+    return json.dumps({"id": number, "at": f"garbage {number}" if refused else offset}).encode()
 
 
 @dataclass
@@ -128,7 +141,7 @@ class Kafka:
             if offset > len(records):
                 continue  # a broker has no record there either
             number, _ = records[offset - 1]
-            value = json.dumps({"id": number, "at": offset - 1}).encode()
+            value = message(number, offset - 1)
             found[topic, one] = record_checksum(offset - 1 + 1000, None, value)
         return found
 
@@ -149,7 +162,7 @@ class Kafka:
         offsets = np.arange(wanted.start, wanted.until, dtype=np.int64)
         keys: list[bytes | None] = [None] * len(numbers)
         values: list[bytes | None] = [
-            json.dumps({"id": number, "at": offset}).encode()
+            message(number, offset)
             for number, offset in zip(numbers, offsets.tolist(), strict=True)
         ]
         yield RecordChunk(
@@ -177,6 +190,7 @@ class Truth:
     mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
     options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    letters: str = DEAD_LETTER_TABLE
     metastore: str = "filesystem"
     catalog_options: Mapping[str, str] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
@@ -245,8 +259,9 @@ class Truth:
                 merge_shards=self.merge_shards,
                 table_mapping=dict(self.mapping),
             ),
-            defaults=TableSettings((), (), dict(self.options), {}),
+            defaults=TableSettings((), (), dict(self.options), {"at": DataType("BIGINT")}),
             tables=self.tables,
+            dead_letter_table=self.letters,
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(write_tasks=1),
         )
@@ -274,7 +289,7 @@ class Truth:
 
     def dead_letters(self) -> list[str]:
         """Messages of the dead letters."""
-        rows = read_table(self.table("ingestd_dead_letters")).to_pylist()
+        rows = read_table(self.table(self.letters)).to_pylist()
         return sorted(row["message"] for row in rows)
 
     def _run_stages(

@@ -8,6 +8,7 @@ offsets of the rejected records.
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.cdc.base import RejectedRecord
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
@@ -21,15 +22,20 @@ _Record = tuple[int, int | None]
 
 
 def without_stored(
-    table: FileStoreTable, source: str, dead_letters: Sequence[DeadLetter], stored_until: int
+    table: FileStoreTable,
+    pipelines: Sequence[str],
+    source: str,
+    dead_letters: Sequence[DeadLetter],
+    stored_until: int,
 ) -> list[DeadLetter]:
     """Return the dead letters of one topic partition that the dead-letter table does not contain.
 
-    It can contain dead letters of records before the offset `stored_until`. Raises FormatError if
-    the table is damaged.
+    It can contain dead letters of records before the offset `stored_until`. Those of pipelines
+    other than `pipelines`, which may share the table, do not count. Raises FormatError if the table
+    is damaged.
     """
     old = [one.rejected for one in dead_letters if one.rejected.offset < stored_until]
-    stored = _stored(table, source, old) if old else frozenset()
+    stored = _stored(table, pipelines, source, old) if old else frozenset()
     return [one for one in dead_letters if _identity(one.rejected) not in stored]
 
 
@@ -38,7 +44,10 @@ def _identity(record: RejectedRecord) -> _Record:
 
 
 def _stored(
-    table: FileStoreTable, source: str, records: Sequence[RejectedRecord]
+    table: FileStoreTable,
+    pipelines: Sequence[str],
+    source: str,
+    records: Sequence[RejectedRecord],
 ) -> frozenset[_Record]:
     """Return the records with dead letters in the range of offsets of some rejected records."""
     snapshot = latest_snapshot(table.io, table.paths)
@@ -55,7 +64,8 @@ def _stored(
         )
     )
     found: set[_Record] = set()
-    for rows in TableReader(table, ("offset", "timestamp"), wanted).rows(snapshot):
+    for found_rows in TableReader(table, ("offset", "timestamp", "job"), wanted).rows(snapshot):
+        rows = found_rows.filter(pc.is_in(found_rows.column("job"), pa.array(pipelines)))
         times = rows.column("timestamp").cast(pa.int64()).to_pylist()
         known = rows.column("offset").to_numpy().tolist()
         found.update(zip(known, times, strict=True))

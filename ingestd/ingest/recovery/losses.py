@@ -180,7 +180,7 @@ def lost_topics(
     """Return the losses of topics that were read and no longer exist with the same key.
 
     A table is affected if it has had rows of the topic, or if it covers less of the topic than
-    `covered.finished`, because a rollback removes topics from its progress record. If no table is
+    another table, because a rollback removes topics from its progress record. If no table is
     affected, the loss is reported for TO_BE, because the topic may have had unread records.
     `topic_keys` maps tables to the keys of the topics of their rows, `topics` topic keys to names,
     `sources` selected topics to sources, `accepted` tables and TO_BE to keys of accepted topics.
@@ -193,20 +193,20 @@ def lost_topics(
         current = TopicName(name.topic, sources[name.topic], name.cluster)
         reason = "topic-recreated" if name.topic in now else "topic-deleted"
         concerned = False
-        for partition, finished in sorted(covered.finished.get(key, {}).items()):
+        for partition in sorted(covered.finished.get(key, {})):
             log = (key, partition)
-            for table, held in covered.holders(log).items():
-                if table == TO_BE or not (key in topic_keys[table] or held < finished):
+            holders = covered.holders(log)
+            furthest = max(holders.values())
+            for table, held in holders.items():
+                if table == TO_BE or not (key in topic_keys[table] or held < furthest):
                     continue
                 concerned = True
-                if key in accepted[table]:
-                    continue
-                losses.append(Loss(current, log, held.offset, NO_END, table, reason, held))
+                if key not in accepted[table]:
+                    losses.append(Loss(current, log, held.offset, NO_END, table, reason, held))
         if not concerned and key not in accepted[TO_BE]:
-            unread = covered.finished.get(key, {})
             losses += [
                 Loss(current, (key, partition), at.offset, NO_END, TO_BE, reason, at)
-                for partition, at in sorted(unread.items())
+                for partition, at in sorted(covered.finished.get(key, {}).items())
             ]
     return losses
 

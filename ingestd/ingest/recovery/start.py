@@ -156,7 +156,7 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
                 for topic in names
                 for source_table in record.source_tables
             }
-            if shared and (name in routed or not record.source_tables):
+            if shared and name in routed:
                 raise SchemaConflictError(
                     f"table {name} already gets the rows of topic {logs.names[shared[0]].topic} "
                     f"from pipeline {pipeline}: pipeline {settings.name} would write each of them "
@@ -447,8 +447,7 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     for name, table in registry.tables.items():
         source_tables = table.progress.source_tables if table.progress else frozenset()
         claims.setdefault(name, set()).update(source_tables)
-        for topic, source_table in _read_today(settings, registry, name, source_tables):
-            target = _target(router, topic, source_table)
+        for source_table, target in _targets(router, settings, registry, name, source_tables):
             if target is not None:
                 claims.setdefault(target, set()).add(source_table)
             if target != name and table.progress and table.progress.pipeline.routing != routing:
@@ -470,25 +469,27 @@ def _left_out(table: str, source_table: QualifiedSourceTable, target: str | None
     )
 
 
-def _read_today(
+def _targets(
+    router: Router,
     settings: PipelineSettings,
     registry: TableRegistry,
     name: str,
     source_tables: frozenset[QualifiedSourceTable],
-) -> Iterator[tuple[str, QualifiedSourceTable]]:
-    """Yield the (topic, source table) pairs of a table whose topics are still read.
+) -> Iterator[tuple[QualifiedSourceTable, str | None]]:
+    """Yield the source tables of a table whose topics are still read, and their current targets.
 
     For a source with several topics and several source tables in the table, it is unknown which
-    topic contains which source table; its pairs are omitted.
+    topic contains which source table; only targets that are the same for all topics are certain.
     """
     read = registry.source_topics(name)
     for source in {source for source, _ in read} & settings.sources.keys():
         topics = [topic for topic_source, topic in read if topic_source == source]
         own = [source_table for source_table in source_tables if source_table.source == source]
-        if len(own) > 1 and len(topics) > 1:
-            continue
-        selected = filter(settings.sources[source].kafka.selects, topics)
-        yield from ((topic, source_table) for topic in selected for source_table in own)
+        selected = list(filter(settings.sources[source].kafka.selects, topics))
+        for source_table in own:
+            targets = {_target(router, topic, source_table) for topic in selected}
+            if len(targets) == 1 or len(own) == 1 or len(topics) == 1:
+                yield from ((source_table, target) for target in targets)
 
 
 def _target(router: Router, topic: str, source_table: QualifiedSourceTable) -> str | None:

@@ -21,6 +21,7 @@ from ingestd.ingest.values.source_points import (
     NO_POINT,
     UNKNOWN_TIME,
     SourcePoint,
+    is_after,
     later_point,
     times_of,
 )
@@ -220,11 +221,14 @@ def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk
 def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mask:
     """Return a mask (n,) of the rows that are older than the DDL statement.
 
-    If the position of the row or of the statement is unknown, offsets are compared if both are in
-    the same topic partition, else timestamps. If the timestamps are equal, a dropped column is
-    kept, because that loses no value, and a renamed column is renamed unless the row has a value
-    under the new name. If the record of the statement is unknown, a row without a position is older
-    unless it has a value under the new name.
+    Positions decide, except between records whose timestamps are far apart (`source_points`),
+    because positions may have begun again. A renamed column of a later record with an older
+    position is renamed all the same, because a connector sends rows again under their old names. If
+    a position is unknown, offsets are compared if both are in the same topic partition, else
+    timestamps. If the timestamps are equal, a dropped column is kept, because that loses no value,
+    and a renamed column is renamed. If the record of the statement is unknown, a row without a
+    position is older. No row is older that has a value under the new name, unless offsets or
+    timestamps of records without positions decide.
     """
     named = np.zeros(len(batch.offset), np.bool_)
     if change.new in batch.types:
@@ -232,16 +236,16 @@ def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mas
     before: Mask = batch.position <= change.position
     at = change.stated
     if at is None:
-        return before & ~((batch.position < 0) & named)
+        return before & ~named
+    times = times_of(chunk, batch.offset)
+    later = is_after(batch.position, times, change.point)
+    before = ~later | (before & bool(change.new))
     unknown = (batch.position < 0) | (change.position <= 0)
-    if not bool(unknown.any()):
-        return before
     if (chunk.topic, chunk.partition) == (at.topic, at.partition):
         older = batch.offset < at.offset
     else:
-        times = times_of(chunk, batch.offset)
         older = (times < at.time) | ((times == at.time) & ~named & bool(change.new))
-    return np.where(unknown, older, before)
+    return np.where(unknown, older, before & ~named)
 
 
 def _followed(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> ChangeBatch:

@@ -265,7 +265,7 @@ class BatchContext:
     `refused_truncates` maps each truncate that is not applied, as (source, topic, partition,
     offset), to the reason, and `refused_tables` each table that is not created. If several source
     tables claim a target in this batch, `owners` maps the target to those that may be written to
-    it.
+    it. `formerly` are former names of the pipeline.
     """
 
     pipeline: str
@@ -287,12 +287,18 @@ class BatchContext:
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
     refused_tables: Mapping[str, SourceRejection] = field(default_factory=dict)
+    formerly: tuple[str, ...] = ()
     owners: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
 
     @property
     def commit_user(self) -> str:
         """The commit user of the pipeline, which is part of some file names."""
         return commit_user(self.pipeline)
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """The current name of the pipeline, followed by its former names."""
+        return (self.pipeline, *self.formerly)
 
     def owners_of(self, table: str) -> frozenset[QualifiedSourceTable]:
         """Return the source tables of the rows in a target table.

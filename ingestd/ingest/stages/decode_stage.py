@@ -290,12 +290,12 @@ class _DecodeTask:
             return batch
         uncovered = replace(target, context=replace(table, covered={}))
         covered = batch.filter(judged)
+        yield ShapedRows(target.table, target.source_table, {"covered": len(covered.offset)})
         for shaped in self._shape_for(uncovered, chunk, covered):
             yield ShapedRows(
                 shaped.table,
                 shaped.source_table,
-                {"covered": len(covered.offset)},
-                shaped.rejected,
+                rejected=shaped.rejected,
                 needs_before_images=shaped.needs_before_images,
             )
         return batch.filter(~judged)
@@ -339,7 +339,8 @@ class _DecodeTask:
         covered = {table: context.covered_by_all(table, *position) for table in tables}
         new = [letter for letter in dead_letters if letter.rejected.offset >= covered[letter.table]]
         if context.dead_letter_topic is None:
-            new = without_stored(target.table, source, new, target.covered_until(*position))
+            pipelines, until = context.pipelines, target.covered_until(*position)
+            new = without_stored(target.table, pipelines, source, new, until)
         new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:
             return

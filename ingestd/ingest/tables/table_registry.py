@@ -215,11 +215,9 @@ class TableRegistry:
             included &= {self.dead_letters, *also, *truncates} | self._concerned(logs)
         return BatchContext(
             pipeline=settings.name,
+            formerly=settings.formerly,
             database=settings.database,
-            tables={
-                name: self._table_context(name, topics, truncates.get(name))
-                for name in sorted(included)
-            },
+            tables={n: self._table_context(n, topics, truncates.get(n)) for n in sorted(included)},
             others=frozenset(self.tables.keys() - included),
             routing=settings.routing,
             sources=settings.sources,

@@ -51,6 +51,17 @@ def test_a_deleted_topic_is_lost_for_tables_with_its_rows_or_else_for_new_ones(
     assert [one.table for one in lost] == tables
 
 
+def test_a_deleted_topic_is_lost_for_tables_that_lack_what_another_one_has() -> None:
+    """A batch died between two tables: it is not finished, and one of them covers it."""
+    held = {"first": {"old": {0: Position(9)}}, "second": {"old": {0: Position(5)}}}
+    covered = Coverage(held, {"old": {0: Position(5)}}, {})
+    topics = {"old": TopicName("shop.orders", "src")}
+    keys: dict[str, set[str]] = {"first": {"old"}, "second": set()}
+    accepted: dict[str, set[str]] = {"first": set(), "second": set(), TO_BE: set()}
+    lost = lost_topics(covered, keys, topics, Logs(), {"shop.orders": "src"}, accepted)
+    assert [(one.table, one.start) for one in lost] == [("first", 9), ("second", 5)]
+
+
 def test_records_are_counted_as_lost_once_for_each_log() -> None:
     lost = [
         Loss(TopicName("shop.orders", "src"), ("id", log), start, end, table, reason, Position(end))

@@ -122,6 +122,29 @@ def test_source_tables_of_several_topics_are_not_matched_to_each_of_them(
     check_routing(routed, fed(settings, "item", ["left", "right"], EU, US))
 
 
+def test_source_tables_that_no_topic_routes_to_their_table_are_named(
+    settings: PipelineSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if it is unknown which of the topics contains which of them."""
+    routing = RoutingConfig(excluding_tables="us.*", merge_shards=True)
+    check_routing(replace(settings, routing=routing), fed(settings, "item", ["a", "b"], EU, US))
+    (problem,) = [str(record.__dict__["ctx"]) for record in caplog.records]
+    assert "table db.item gets no more rows of shop:us.item" in problem
+
+
+def test_dead_letters_of_another_pipeline_need_no_other_table(tmp_path: Path) -> None:
+    """Both read one topic into tables of their own, and one has rejected a record."""
+    ours = Truth(tmp_path, name="ours", letters="our_letters")
+    ours.kafka.topics["shop.orders"] = Topic("one")
+    ours.kafka.produce("shop.orders", 1, -1)
+    ours.live()
+    assert len(ours.dead_letters()) == 1
+    other = replace(ours, name="other", letters="others", mapping={"shop.orders": "copies"})
+    other.live()
+    ours.live()
+    assert (other.ids("copies"), len(other.dead_letters())) == ([1], 1)
+
+
 def test_source_tables_of_another_pipeline_need_no_route(tmp_path: Path) -> None:
     other = Truth(tmp_path, name="other")
     for topic in ("shop.orders", "copy.orders"):

@@ -15,6 +15,7 @@ from ingestd.ingest.schemas.column_history import (
     column_history_text,
     read_column_history,
 )
+from ingestd.ingest.values.source_points import MAX_SKEW_MS
 from ingestd.paimon.spec.data_types import DataType
 
 TEXT = DataType("STRING")
@@ -76,6 +77,41 @@ def test_positions_come_before_records_where_both_have_one() -> None:
     there = chunk(2000, 1, partition=1)
     done = apply_renames(batch, (ProvenChange(700, "x", "", HERE),), there)
     assert done.columns["x"].to_pylist() == [None, "b"]
+
+
+MINUTES = 3 * MAX_SKEW_MS
+
+
+def test_rows_from_before_positions_began_again_are_older_than_a_later_statement() -> None:
+    """Their topic partition lags, and their positions are those of the log before."""
+    batch = rows(900, 800, x=["a", "b"], id=["1", "2"])
+    there = chunk(1005, 1005 + 2 * MINUTES, partition=1)
+    at = StatementOrigin(1005 + MINUTES, "ddl", 0, 3)
+    done = apply_renames(batch, (ProvenChange(700, "x", "y", at),), there)
+    assert done.columns["y"].to_pylist() == ["a", None]
+    assert done.columns["x"].to_pylist() == [None, "b"]
+    done = apply_renames(batch, (ProvenChange(700, "x", "", at),), there)
+    assert done.columns["x"].to_pylist() == [None, "b"]
+
+
+def test_a_column_that_was_dropped_and_added_again_is_kept_after_positions_began_again() -> None:
+    batch = rows(5, 6, x=["a", "b"], id=["1", "2"])
+    there = chunk(1005, 1005 + MINUTES, partition=1)
+    done = apply_renames(batch, (ProvenChange(700, "x", "", HERE),), there)
+    assert done.columns["x"].to_pylist() == [None, "b"]
+
+
+def test_a_row_that_is_sent_again_later_has_the_new_name_of_a_column() -> None:
+    batch = rows(5, x=["a"], id=["1"])
+    there = chunk(1005 + MINUTES, partition=1)
+    done = apply_renames(batch, (ProvenChange(700, "x", "y", HERE),), there)
+    assert done.columns["y"].to_pylist() == ["a"]
+
+
+def test_a_value_under_the_old_name_beside_one_under_the_new_name_is_not_lost() -> None:
+    batch = rows(5, x=["other"], y=["renamed"])
+    done = apply_renames(batch, (ProvenChange(700, "x", "y", HERE),), chunk(1005, partition=1))
+    assert done.columns.to_pylist() == [{"x": "other", "y": "renamed"}]
 
 
 def test_a_column_may_go_and_come_back_again_and_again() -> None:

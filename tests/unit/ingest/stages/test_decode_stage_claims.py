@@ -12,6 +12,7 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import UPDATE_AFTER, Change, record, statement
 
@@ -151,6 +152,11 @@ def test_columns_that_a_table_cannot_have_cost_no_neighbour() -> None:
         (4, "schema", "impossible-columns"),
     ]
     assert result.counts.rejected.total() == 2
+    covered = {"lake.orders": {"covered": {"src": {"orders": {0: 6}}}}}
+    wanted = [OffsetRange("src", "orders", 0, 0, 6)]
+    again = rig.round(rig.context(table_changes=covered), wanted).counts
+    assert again.skipped == {("lake.orders", "covered"): 6}, "judged again, and counted once"
+    assert again.rejected.total() == 2
 
 
 def test_a_table_that_cannot_be_created_is_left_out() -> None:
