@@ -34,6 +34,8 @@ ALL_ORDERS = {
         "database_name",
         "timestamp_type",
         "headers.trace",
+        "headers.raw",
+        "headers.empty",
         "headers",
     ],
     "metadata-column-prefix": "m_",
@@ -94,7 +96,8 @@ def test_shards_share_a_table_that_computed_columns_partition(
     produce(broker, "s9.orders", moving[:3])
     for shard, messages in records.items():
         broker.create_topic(f"s{shard}.orders", 1)
-        headers = [("trace", b"first"), ("trace", b"t%d" % shard)]
+        headers = [("trace", b"first"), ("raw", b"\xff\0"), ("trace", b"t%d" % shard)]
+        headers += [("empty", b""), ("none", None)]
         produce(broker, f"s{shard}.orders", messages, headers=headers)
     config = {
         "pipeline": {"name": "p", "trigger": "0s"},
@@ -128,8 +131,15 @@ def test_shards_share_a_table_that_computed_columns_partition(
         ("CreateTime", f"t{row['shard']}") for row in rows
     ]
     assert [row.pop("m_headers") for row in rows] == [
-        [["trace", f"t{row['shard']}".encode().hex()]] for row in rows
+        [
+            ["empty", ""],
+            ["none", None],
+            ["raw", "ff00"],
+            ["trace", f"t{row['shard']}".encode().hex()],
+        ]
+        for row in rows
     ]
+    assert [(row.pop("m_raw"), row.pop("m_empty")) for row in rows] == [("\ufffd\0", "")] * 2
     june = {"day": "2025-06-15", "month": "2025-06", "placed": JUNE}
     july = {"day": "2025-07-08", "month": "2025-07", "placed": JULY}
     assert sorted(rows, key=lambda row: str(row["shard"])) == [
