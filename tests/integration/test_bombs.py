@@ -56,7 +56,7 @@ def test_bombs_are_set_aside_alone_and_in_bounded_memory(
     with run_daemon(config, tmp_path, until_latest=True) as daemon:
         meter = TreeMeter(daemon.process.pid)
         meter.start()
-        code = daemon.wait(60)
+        code = daemon.wait()
         meter.stop()
         assert code == 5, daemon.tail(60)
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line[:1] == "{"]

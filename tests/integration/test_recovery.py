@@ -86,7 +86,7 @@ def test_however_a_daemon_ends_and_whatever_happens_to_the_claims_file_every_rec
         with run_daemon(config, tmp_path, name=f"run-{number}") as daemon:
             daemon.logged("batch_finished")  # and another one is in progress
             ending.end(daemon)
-            assert daemon.wait(60) == ending.code, daemon.tail()
+            assert daemon.wait() == ending.code, daemon.tail()
             gone = time.monotonic() + 120
             while daemon.family() and time.monotonic() < gone:
                 time.sleep(0.2)

@@ -59,14 +59,14 @@ def test_calls_from_the_jvm_ask_for_the_gateways_secret() -> None:
         stream = SparkSession(context).readStream.format("rate").load().writeStream
         query = stream.foreachBatch(lambda _, __: called.set()).start()
         try:
-            assert called.wait(60), query.exception()
+            assert called.wait(180), query.exception()
             with socket.create_connection(("127.0.0.1", gateway._callback_server.port)) as stranger:
                 stranger.settimeout(60)
                 stranger.sendall(b"g\np0\ne\n")  # let the driver forget its first function
                 with suppress(ConnectionResetError):
                     assert not stranger.recv(100).startswith(b"!y")
             called.clear()
-            assert called.wait(60), query.exception()
+            assert called.wait(180), query.exception()
         finally:
             query.stop()
 

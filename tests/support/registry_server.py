@@ -7,13 +7,15 @@
 
 The document is ``{"ids": {id: {schemaType, schema, references}}, "subjects": {subject: [{version,
 id}]}}``, optionally ``"guids": {guid: id}``. ``fail_first`` schema look-ups are answered with
-500, ``delay`` waits before each answer, ``headers`` are those that every request must have. With
+500, ``delay`` waits before each answer, ``headers`` are those that every request must have, and
+after ``answers`` answers the process ends by itself. With
 ``token_uses`` a request must have an unexpired token of `tests.support.token_endpoint`, which was
 used less often. ``/hits`` tells how often each path was asked.
 """
 
 import json
 import lzma
+import os
 import ssl
 import subprocess
 import sys
@@ -72,6 +74,11 @@ class RegistryServer(Closing):
         self._process.stdin.flush()
         assert self._process.stdout.readline() == "listening\n", "the registry did not start"
 
+    def wait_for_end(self) -> None:
+        """Return once the process has ended by itself."""
+        assert self._process is not None
+        self._process.wait(timeout=240)
+
     def close(self) -> None:
         """End the process."""
         if self._process is None:
@@ -100,6 +107,7 @@ class _Registry:
         self._delay = settings.get("delay", 0.0)
         self._headers = settings.get("headers", {})
         self._token_uses = settings.get("token_uses")
+        self._answers = settings.get("answers")
         self._tokens: Counter[str] = Counter()
         self._hits: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -109,6 +117,8 @@ class _Registry:
             return 200, self._hits
         time.sleep(self._delay)
         with self._lock:
+            if self._hits.total() == self._answers:
+                os._exit(0)
             self._hits[path] += 1
             if path.startswith("/schemas") and self._fail > 0:
                 self._fail -= 1
