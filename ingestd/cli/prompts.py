@@ -50,13 +50,15 @@ def confirm(what: str, option: str, *, given: bool) -> None:
         return
     if not is_terminal():
         raise ConfigError(f"{what} There is no terminal to ask on: specify {option}")
-    if _answer(f"{printable(what)} [y/N]", "n").lower() not in ("y", "yes"):
+    question = f"{printable(what)} [y/N]"
+    if _answer(question, "n", show_default=False).lower() not in ("y", "yes"):
         raise ConfigError("nothing is done")
 
 
-def _answer(what: str, default: str | None) -> str:
+def _answer(what: str, default: str | None, *, show_default: bool = True) -> str:
     try:
-        return str(typer.prompt(printable(what), default=default)).strip()
+        answer = typer.prompt(printable(what), default=default, show_default=show_default)
+        return str(answer).strip()
     except typer.Abort as end:
         say("", err=True)
         raise KeyboardInterrupt from end

@@ -5,7 +5,7 @@ import json
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -329,8 +329,9 @@ def _overview(document: Document, tables: TablesView, height: int) -> list[Rende
     errors = recent["errors"][:_SHOWN_ERRORS]
     others = _OTHER_LINES + len(document["sources"]) + len(errors)
     lines: list[RenderableType] = [_batch(document)]
-    for title, points in (("records/s", recent["rates"]), ("lag", recent["lags"])):
-        lines.append(_plot(title, [float(value) for _, value in points]))
+    rates, lags = recent["rates"], recent["lags"]
+    lines.append(_plot("records/s", rates, rates[-1][1] if rates else None))
+    lines.append(_plot("lag", lags, total_lag(document["sources"])))
     lines += [Text(""), tables_list(document, tables, max(_LEAST_TABLES, height - others))]
     lines += [Text(""), _sources(document)]
     return lines + [_error(error) for error in errors]
@@ -351,14 +352,13 @@ def _batch(document: Document) -> Text:
     return Text(f"{done}, batch {batch['running']} for {batch['seconds']:.1f} s  {phases}")
 
 
-def _plot(title: str, values: list[float]) -> Text:
-    shown = values[-_SHOWN_POINTS:]
+def _plot(title: str, points: Sequence[Sequence[float]], newest: float | None) -> Text:
+    shown = [float(value) for _, value in points[-_SHOWN_POINTS:]]
     top = max(shown, default=0.0)
     bars = "".join(
         _BARS[int(value / top * (len(_BARS) - 1))] if top else _BARS[0] for value in shown
     )
-    newest = value_text(shown[-1]) if shown else "-"
-    return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {newest}")
+    return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {value_text(newest)}")
 
 
 def _sources(document: Document) -> Table:

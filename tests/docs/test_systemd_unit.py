@@ -25,11 +25,21 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, complaints) == (0, [])
 
 
-def test_the_daemon_ends_by_sigterm_and_restarts_only_where_that_helps() -> None:
+def service_section() -> configparser.SectionProxy:
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string(UNIT.read_text())
-    service = unit["Service"]
+    return unit["Service"]
+
+
+def test_the_history_of_the_console_survives_a_restart() -> None:
+    """`PrivateTmp` gives each run an empty /tmp."""
+    service = service_section()
+    assert service["Environment"] == f"SPARK_LOCAL_DIRS=%C/{service['CacheDirectory']}"
+
+
+def test_the_daemon_ends_by_sigterm_and_restarts_only_where_that_helps() -> None:
+    service = service_section()
     assert (service["KillSignal"], service["KillMode"]) == ("SIGTERM", "mixed")
     prevented = {int(code) for code in service["RestartPreventExitStatus"].split()}
     assert prevented == {kind.exit_code for kind in (ConfigError, PolicyStopError, FencedError)}

@@ -94,5 +94,6 @@ def _doing(status: Document) -> Condition:
     if status["not_ready"] == NotReady.NO_BATCH or lag is None:
         return Condition(Level.WAIT, "Running; the lag is not known yet.")
     if not lag:
-        return Condition(Level.GOOD, "All records of the topics are in the tables.")
+        rejected = " or are dead letters" if status["recent"]["rejected"] else ""
+        return Condition(Level.GOOD, f"All records of the topics are in the tables{rejected}.")
     return Condition(Level.GOOD, f"Reading: {lag:,} records are not in the tables yet.")

@@ -56,9 +56,12 @@ def _refuse_partial(table: FileStoreTable, rows: pa.Table, data: RowData) -> Non
         if name not in everywhere and name not in kept and not rules.keeps_older(name)
     ]
     if missing:
+        one = len(missing) == 1
+        columns, values, them = ("", "value", "it") if one else ("s", "values", "them")
         raise ArgumentError(
-            f"table {table.name}: the rows lack the column {', '.join(missing)}, whose value in "
-            "older rows of their keys would be lost; add it, or write null with partial=True"
+            f"table {table.name}: the rows lack the column{columns} {', '.join(missing)}, whose "
+            f"{values} in older rows of their keys would be lost; add {them}, or write null with "
+            "partial=True"
         )
 
 

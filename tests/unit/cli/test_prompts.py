@@ -55,10 +55,11 @@ def test_a_yes_lets_it_go_on(monkeypatch: pytest.MonkeyPatch, answer: str) -> No
 
 
 @pytest.mark.usefixtures("terminal")
-def test_anything_else_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anything_else_is_a_no(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     with pytest.raises(ConfigError, match="nothing is done"):
         prompts.confirm("Go on?", "--yes", given=False)
+    assert capsys.readouterr().out.strip() == "Go on? [y/N]:"
 
 
 def test_without_a_terminal_the_option_has_to_say_yes() -> None:

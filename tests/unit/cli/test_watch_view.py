@@ -50,6 +50,15 @@ def test_the_view_has_state_batches_tables_sources_and_errors() -> None:
         assert part in text, part
 
 
+def test_the_lag_of_silent_brokers_is_not_known() -> None:
+    status = busy()
+    status.sample()
+    assert re.search(r"^lag +\S+ 10$", shown(status), re.MULTILINE)
+    status.source_went_silent("s", "no broker")
+    status.sample()
+    assert re.search(r"^lag +\S+ -$", shown(status), re.MULTILINE)
+
+
 def test_names_and_messages_cannot_reach_the_terminal_as_commands() -> None:
     assert "\x1b" not in shown(busy(), "note\x1b[2J")
 

@@ -9,7 +9,7 @@ from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.settings.wrong_format import SetAside
-from ingestd.ingest.values.counts import Counts
+from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.offset_ranges import OffsetRange
 
 RUNBOOK = Path(__file__).resolve().parents[4] / "docs/alerts.md"
@@ -44,6 +44,12 @@ def test_nothing_is_said_to_be_read_before_it_is_known(status: Status) -> None:
 def test_what_is_behind_is_said(status: Status) -> None:
     caught_up(status)
     assert [one.text for one in found(status)] == ["All records of the topics are in the tables."]
+    bad = RejectedSample("s", "orders", 0, 4, "cast", "no_number", "column total: 'x'")
+    ranges = [OffsetRange("s", "orders", 0, 0, 5)]
+    status.batch_started("2", ranges)
+    status.batch_finished(BatchSummary("2", {"s": {"orders": {0: 5}}}, (), Counts(), (bad,)))
+    (only,) = found(status)
+    assert only.text == "All records of the topics are in the tables or are dead letters."
     caught_up(status, 1005)
     (only,) = found(status)
     assert only == Condition(Level.GOOD, "Reading: 1,000 records are not in the tables yet.")
