@@ -23,6 +23,7 @@ from ingestd.paimon.spec.arrow import Array, has_hexadecimals, new_infinities, t
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
+    NESTED_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
 )
@@ -68,6 +69,10 @@ class Meaning(Enum):
     """Any JSON value, stored as its unchanged text."""
 
 
+_WITH_TEXT = frozenset({Meaning.LABEL_SET, Meaning.BIT_NUMBER})
+"""Meanings whose readers return the text of a value if the type is STRING."""
+
+
 @dataclass(frozen=True, slots=True)
 class WireColumn:
     """A column of messages: its types, and how its values are read.
@@ -101,8 +106,13 @@ class WireColumn:
         """Return the column with a declared type.
 
         A time that is declared as an integer is not converted to TIME first, because 24:00:00 is
-        not a valid TIME.
+        not a valid TIME. Arrays and maps that are declared as strings are JSON, sets and bit
+        strings their text.
         """
+        if declared.root in CHARACTER_ROOTS and self.meaning in _WITH_TEXT:
+            return replace(self, data_type=STRING, declared=declared)
+        if declared.root in CHARACTER_ROOTS and self.data_type.root in NESTED_ROOTS:
+            return WireColumn(self.name, STRING, Meaning.JSON, declared=declared)
         data_type, plain = self.data_type, self.meaning is Meaning.PLAIN and not self.text
         if data_type.root == "TIME" and plain and declared.root in _WHOLE_NUMBERS:
             data_type = BIGINT
@@ -112,6 +122,7 @@ class WireColumn:
 _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 _PER_MILLI = {Meaning.MICRO_TIME: 1_000, Meaning.NANO_TIME: 1_000_000}
 _UNITS = ("ms", "us", "ns")
+_CLOCK_ROOTS = TIMESTAMP_ROOTS | {"TIME"}
 
 
 def recast(array: Array, column: WireColumn) -> Array:
@@ -128,7 +139,8 @@ def recast(array: Array, column: WireColumn) -> Array:
     if array.type == target:
         return array
     if declared.root in CHARACTER_ROOTS:
-        return _bit_texts(array) if column.meaning is Meaning.BITS else _texts(array)
+        is_bits = column.meaning is Meaning.BITS
+        return _bit_texts(array) if is_bits else texts_of(array, column.data_type)
     if declared.root in _TEMPORAL_ROOTS:
         return _temporal(array, column, declared)
     if declared.root == "DECIMAL" and column.data_type.root in INTEGER_ROOTS:
@@ -154,7 +166,11 @@ def _bit_texts(array: Array) -> Array:
     return pa.array(cells, pa.string())
 
 
-def _texts(array: Array) -> Array:
+def texts_of(array: Array, data_type: DataType) -> Array:
+    """Return the text of each value of a type that is not nested, as STRING columns have it."""
+    if data_type.root in _CLOCK_ROOTS and not data_type.precision:
+        texts: Array = pc.replace_substring_regex(array.cast(pa.string()), r"\.000", "")
+        return texts
     if pa.types.is_decimal(array.type):
         return pa.array(
             [None if v is None else format(v, "f") for v in array.to_pylist()], pa.string()

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.columns.wire_column import texts_of
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
@@ -14,23 +15,27 @@ from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
     NESTED_ROOTS,
+    TIMESTAMP_ROOTS,
     DataType,
 )
 from ingestd.paimon.spec.row_selection import Mask
+
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
 def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
     """Cast a chunked array; return the values, and a mask (n,) of the values that do not fit.
 
-    Values that do not fit are null in the result.
+    Values that do not fit are null in the result. Times are rounded down to the precision of the
+    target.
     """
     arrow_type = to_arrow_type(target)
     if column.type == arrow_type and not _may_be_too_long(source, target):
-        return column, np.zeros(len(column), np.bool_)
+        return _rounded_down(column, target), np.zeros(len(column), np.bool_)
     casts = [_cast_chunk(chunk, source, target, arrow_type) for chunk in column.chunks]
     marks = [mark for _, mark in casts]
     failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
-    return _chunked([values for values, _ in casts], arrow_type), failed
+    return _rounded_down(_chunked([values for values, _ in casts], arrow_type), target), failed
 
 
 def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> Values:
@@ -46,6 +51,22 @@ def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> V
             for values, data_type in columns
         )
     )
+
+
+def _rounded_down(column: Values, t: DataType) -> Values:
+    """Return a column in which times have no digits beyond the precision of their type."""
+    if t.root not in TIMESTAMP_ROOTS | {"TIME"} or (t.precision or 0) % 3 == 0 < (t.precision or 0):
+        return column
+    digits = 3 if t.root == "TIME" else _DIGITS[column.type.unit]
+    step = 10 ** max(digits - (t.precision or 0), 0)
+    whole = pa.int32() if t.root == "TIME" else pa.int64()
+    chunks = []
+    for chunk in column.chunks:
+        numbers = chunk.cast(whole).fill_null(0).to_numpy()
+        mask = chunk.is_null().to_numpy(zero_copy_only=False)
+        floor = pa.array(numbers - numbers % step, whole, mask=mask)
+        chunks.append(floor.cast(column.type) if (numbers % step).any() else chunk)
+    return _chunked(chunks, column.type)
 
 
 def _chunked(chunks: list[Values], arrow_type: Values) -> Values:
@@ -81,7 +102,7 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
     if target.root in NESTED_ROOTS:
         return _cast_nested(chunk, source, target)
     if target.root in CHARACTER_ROOTS:
-        texts: Values = cast_array(chunk, source, DataType("STRING"))
+        texts: Values = _texts(chunk, source)
         if target.length is not None and _longest(texts) > target.length:
             raise pa.ArrowInvalid(f"longer than {target.length} characters")
         return texts
@@ -93,6 +114,13 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
     if to_integers and has_hexadecimals(chunk):
         raise pa.ArrowInvalid("not an integer")
     return pc.cast(chunk, arrow_type)
+
+
+def _texts(chunk: Values, source: DataType) -> Values:
+    """Return the text of values: that of columns of messages that are declared as STRING."""
+    if source.root in NESTED_ROOTS:
+        return cast_array(chunk, source, DataType("STRING"))
+    return texts_of(chunk, source)
 
 
 def _floats(chunk: Values, arrow_type: pa.DataType) -> Values:
