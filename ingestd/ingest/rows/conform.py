@@ -48,7 +48,7 @@ from ingestd.ingest.settings.soft_deletes import SoftDeletes
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.source_points import is_after, times_of
 from ingestd.ingest.values.type_merge import merge_types
-from ingestd.ingest.values.value_casts import cast_values
+from ingestd.ingest.values.value_casts import cast_values, unsized
 from ingestd.paimon.merge.row_kinds import (
     NO_KIND,
     Kinds,
@@ -372,7 +372,7 @@ def conform(
         return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
     if verdict.grow:
         return Conformed(None, verdict.grow)
-    batch, retracts = _unsized(batch, declared), retractions(batch.row_kind)
+    batch, retracts = unsized(batch, declared), retractions(batch.row_kind)
     columns: dict[str, Values] = {}
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
     rules = merge_rules(schema)
@@ -391,15 +391,6 @@ def conform(
         kinds = columns[KIND].to_numpy()
     failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
     return Conformed(pa.table(columns), {}, tuple(failures))
-
-
-def _unsized(batch: ChangeBatch, declared: Mapping[str, DataType]) -> ChangeBatch:
-    """Return the batch without the lengths of declared types, which messages do not guarantee."""
-    sized = [n for n, t in declared.items() if t.length is not None and n in batch.types]
-    texts = {n: batch.types[n].root in CHARACTER_ROOTS for n in sized}
-    unsized = {n: DataType("STRING" if is_text else "BYTES") for n, is_text in texts.items()}
-    same = {n: t for n, t in unsized.items() if batch.columns.column(n).type == to_arrow_type(t)}
-    return replace(batch, types={**batch.types, **same}) if same else batch
 
 
 def _beyond(

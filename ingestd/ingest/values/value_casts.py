@@ -1,11 +1,13 @@
 """Cast values to another type, and report which values the type cannot hold."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.columns.wire_column import texts_of
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
@@ -36,6 +38,15 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
     marks = [mark for _, mark in casts]
     failed = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
     return _rounded_down(_chunked([values for values, _ in casts], arrow_type), target), failed
+
+
+def unsized(batch: ChangeBatch, declared: Mapping[str, DataType]) -> ChangeBatch:
+    """Return the batch without the lengths of declared types, which messages do not guarantee."""
+    sized = [n for n, t in declared.items() if t.length is not None and n in batch.types]
+    texts = {n: batch.types[n].root in CHARACTER_ROOTS for n in sized}
+    unsized = {n: DataType("STRING" if is_text else "BYTES") for n, is_text in texts.items()}
+    same = {n: t for n, t in unsized.items() if batch.columns.column(n).type == to_arrow_type(t)}
+    return replace(batch, types={**batch.types, **same}) if same else batch
 
 
 def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> Values:

@@ -32,7 +32,6 @@ from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import (
     as_integers,
     beyond_nanoseconds,
-    has_nanoseconds,
     with_integers,
     with_timestamps,
 )
@@ -376,21 +375,20 @@ class _Sink:
         level = options.zstd_level if settings.zstd_level is None else settings.zstd_level
         open_writer: Any = pq.ParquetWriter
         row_bytes = first.nbytes / max(first.num_rows, 1)
-        self._stream, self._kept = sink, KeptBytes()
-        self._has_int96 = has_nanoseconds(first.schema)
-        self._schema = first.schema
-        self._written_schema = with_integers(first.schema) if self._has_int96 else first.schema
+        self._stream, self._schema = sink, first.schema
+        self._kept = KeptBytes() if _has_nanoseconds(first.schema) else None
+        self._written_schema = first.schema if self._kept is None else with_integers(first.schema)
         self._group_size = _GROUP_SIZE
         if settings.row_group_size is not None:
             self._group_size = BatchSize(settings.row_group_size, _GROUP_SIZE.rows)
         self._writer = open_writer(
-            self._kept.opened() if self._has_int96 else sink,
+            sink if self._kept is None else self._kept.opened(),
             self._written_schema,
             compression=compression,
             compression_level=level if compression == "zstd" else None,
             use_dictionary=_dictionary_columns(first, settings.dictionary),
             column_encoding=_encodings(self._written_schema) if options.number_deltas else None,
-            use_deprecated_int96_timestamps=self._has_int96,
+            use_deprecated_int96_timestamps=self._kept is not None,
             store_schema=False,
             store_decimal_as_integer=True,
             write_time_adjusted_to_utc=True,
@@ -403,11 +401,11 @@ class _Sink:
     def write(self, rows: pa.Table) -> None:
         """Write more rows as new row groups."""
         size = self._group_size.fitting(rows.nbytes / max(rows.num_rows, 1))
-        if self._has_int96:
-            rows = as_integers(rows, self._written_schema)
-        self._writer.write_table(rows, row_group_size=size)
-        if self._has_int96:
-            self._stream.write(self._kept.taken())
+        if self._kept is None:
+            self._writer.write_table(rows, row_group_size=size)
+            return
+        self._writer.write_table(as_integers(rows, self._written_schema), row_group_size=size)
+        self._stream.write(self._kept.taken())
 
     @property
     def size(self) -> int:
@@ -417,7 +415,7 @@ class _Sink:
     def close(self) -> None:
         """Write the footer."""
         self._writer.close()
-        if self._has_int96:
+        if self._kept is not None:
             self._stream.write(with_timestamps(self._kept.taken(), self._schema))
 
     def abort(self) -> None:
@@ -472,6 +470,17 @@ def _is_whole(arrow_type: pa.DataType) -> bool:
 
 def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type))
+
+
+def _has_nanoseconds(schema: pa.Schema) -> bool:
+    return any(_is_nanoseconds(inner) for field in schema for inner in _leaves(field.type))
+
+
+def _leaves(arrow_type: pa.DataType) -> Iterator[pa.DataType]:
+    if arrow_type.num_fields == 0:
+        yield arrow_type
+    for i in range(arrow_type.num_fields):
+        yield from _leaves(arrow_type.field(i).type)
 
 
 def _is_nanoseconds(arrow_type: pa.DataType) -> bool:

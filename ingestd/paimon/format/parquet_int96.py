@@ -12,7 +12,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parq
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -134,11 +134,6 @@ def _replace_type(struct: Struct, *, with_length: bool) -> None:
             return
 
 
-def has_nanoseconds(schema: pa.Schema) -> bool:
-    """Return whether a column has timestamps in nanoseconds, which are written as INT96."""
-    return any(unit == "ns" for field in schema for unit in _units(field.type))
-
-
 def with_integers(schema: pa.Schema) -> pa.Schema:
     """Return a schema in which timestamps in other units than nanoseconds are integers."""
     return pa.schema([field.with_type(with_leaves(field.type, _as_integer)) for field in schema])
@@ -178,12 +173,3 @@ def _footer_of(schema: pa.Schema) -> Struct:
 def _as_integer(arrow_type: pa.DataType) -> pa.DataType:
     is_integer = pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns"
     return pa.int64() if is_integer else arrow_type
-
-
-def _units(arrow_type: pa.DataType) -> Iterator[str]:
-    """Yield the units of all timestamps in a type."""
-    kind = cast("Any", arrow_type)
-    if pa.types.is_timestamp(kind):
-        yield kind.unit
-    for i in range(kind.num_fields):
-        yield from _units(kind.field(i).type)

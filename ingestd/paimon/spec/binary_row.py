@@ -8,6 +8,7 @@ VARIANT. Whole columns are hashed in `bucket`.
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -23,6 +24,7 @@ from ingestd.paimon.spec.data_types import (
 )
 from ingestd.paimon.spec.decimal_digits import minimal_bytes, unscaled
 
+Key = tuple[object, ...]
 _Cell = Any
 
 EMPTY_ROW = bytes(12)
@@ -229,6 +231,23 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
     except (struct.error, ValueError, IndexError) as error:
         names = ", ".join(map(str, types))
         raise FormatError(f"{len(data)} bytes are no serialized row ({names}): {error}") from error
+
+
+def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
+    """Return a serialized key as a tuple of its values in the form of `comparable_value`."""
+    return tuple(map(comparable_value, deserialize_row(types, key)))
+
+
+def comparable_value(value: object) -> object:
+    """Return a non-null value of a key column in a form that Python orders as Paimon does.
+
+    Strings become their UTF-8 bytes, and NaN is greater than all other numbers.
+    """
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return math.isnan(value), 0.0 if math.isnan(value) else value
+    return value
 
 
 def decode_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import refuse_unsupported
@@ -28,7 +28,6 @@ from ingestd.paimon.table.metadata.file_store_scan import (
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import PartitionSpec, partition_filter
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
-from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _ABOUT_NEW_FILES = frozenset(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.errors import CommitConflictError, SchemaConflictError, UnsupportedError
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.binary_row import comparable_key
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
@@ -42,7 +43,6 @@ from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key,
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
-from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.wording import counted
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
 from ingestd.paimon.spec.compaction_options import CompactionOptions, LookupRules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
@@ -30,7 +30,7 @@ from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_deletion_vectors
 from ingestd.paimon.table.metadata.file_stats import value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.scan_plan import comparable_key, sections
+from ingestd.paimon.table.read.scan_plan import sections
 
 
 class BucketVectors:

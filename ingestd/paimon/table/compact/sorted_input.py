@@ -22,11 +22,11 @@ from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.merge.key_order import column_ranks
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import Column, column_values, fold_zeros
+from ingestd.paimon.spec.binary_row import Key, comparable_key, comparable_value
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.table.files.data_files import DataFileReader, KeyTest
-from ingestd.paimon.table.read.scan_plan import Key, comparable_key, comparable_value
 
 FILE = "_FILE"
 """Column with the number of each row's file in `Source.files`."""

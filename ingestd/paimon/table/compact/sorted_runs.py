@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ingestd.paimon.spec.binary_row import comparable_key
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.compact.universal_compaction import RunSize
-from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 BucketKey = tuple[bytes, int]

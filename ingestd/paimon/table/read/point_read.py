@@ -21,6 +21,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import column_values, fold_zeros
+from ingestd.paimon.spec.binary_row import Key, comparable_key, comparable_value
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -38,9 +39,6 @@ from ingestd.paimon.table.read.key_filter import KeyFilter, among_keys, keys_pre
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget
 from ingestd.paimon.table.read.scan_plan import (
     BucketFiles,
-    Key,
-    comparable_key,
-    comparable_value,
     hides_level_0,
 )
 from ingestd.paimon.table.read.table_read import index_entries, selected_fields

@@ -6,7 +6,6 @@ files are merged by key, a unit consists of files whose keys are in no other uni
 """
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import column_of
-from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.binary_row import Key, comparable_key
 from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
@@ -29,7 +28,6 @@ from ingestd.paimon.table.files.row_tracking import row_groups
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
-Key = tuple[object, ...]
 NOT_COMPACTED = "level 0, not visible before compaction"
 OTHER_PARTITION = "partition"
 OTHER_BUCKET = "bucket"
@@ -233,23 +231,6 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
         BucketFiles(partition, bucket, tuple(files))
         for (partition, bucket), files in groups.items()
     ]
-
-
-def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple of its values in the form of `comparable_value`."""
-    return tuple(map(comparable_value, deserialize_row(types, key)))
-
-
-def comparable_value(value: object) -> object:
-    """Return a non-null value of a key column in a form that Python orders as Paimon does.
-
-    Strings become their UTF-8 bytes, and NaN is greater than all other numbers.
-    """
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, float):
-        return math.isnan(value), 0.0 if math.isnan(value) else value
-    return value
 
 
 def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:

@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.key_order import is_key_sorted
 from ingestd.paimon.spec.arrow import Column, column_of, column_values
-from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row, serialize_row
+from ingestd.paimon.spec.binary_row import (
+    EMPTY_ROW,
+    comparable_key,
+    deserialize_row,
+    serialize_row,
+)
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -44,7 +49,6 @@ from ingestd.paimon.table.files.data_files import (
 from ingestd.paimon.table.metadata.file_stats import sure_bounds
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import is_same_value
-from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 from ingestd.wording import counted
 

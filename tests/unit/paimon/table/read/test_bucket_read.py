@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.binary_row import serialize_row
+from ingestd.paimon.spec.binary_row import comparable_key, serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
-from ingestd.paimon.table.read.scan_plan import comparable_key, group_by_bucket, sections
+from ingestd.paimon.table.read.scan_plan import group_by_bucket, sections
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table, put
 
