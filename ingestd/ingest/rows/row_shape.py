@@ -256,7 +256,7 @@ class _Work:
         retracts, keyed = self._retracts, bool(table.schema.primary_keys)
         self._check_sources(where, ~retracts)
         # Without a key a before image is a row of its own; it is kept if it lacks a value.
-        kept = retracts if keyed else retracts & self._lacks(where.sources)
+        kept = retracts if keyed else retracts & self._lacks(self._source_columns(where))
         outcome = where.run(self._types, self._frame(where))
         marks = [self._unavailable[name] for name in where.sources if name in self._unavailable]
         unknown = np.logical_or.reduce([outcome.failed, *marks, *self._failed_for(where)]) & ~kept
@@ -304,6 +304,11 @@ class _Work:
         needed = self._shape.settings.depends_on(where.sources)
         return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
 
+    def _source_columns(self, where: RowFilter) -> list[str]:
+        """Return the columns on which the row filter depends, directly or by computed columns."""
+        settings = self._shape.settings
+        return sorted(set().union(*(settings.sources_of(name) for name in where.sources)))
+
     def _check_sources(self, where: RowFilter, rows: Mask) -> None:
         """Raise SchemaConflictError if a row lacks a column of `where` that is not declared.
 
@@ -311,11 +316,8 @@ class _Work:
         of `where` depend on. The source may have renamed the column, so the rows must not become
         deletes.
         """
-        settings = self._shape.settings
-        added = {*self._shape.added, *settings.added()}
-        for name in sorted(
-            {one for column in where.sources for one in settings.sources_of(column)}
-        ):
+        added = {*self._shape.added, *self._shape.settings.added()}
+        for name in self._source_columns(where):
             if name in added or name in self._shape.declared:
                 continue
             lacking = self._batch.lacks(name) & ~self._unavailable.get(name, np.False_)

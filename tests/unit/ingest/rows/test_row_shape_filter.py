@@ -341,9 +341,12 @@ def test_a_row_that_leaves_without_a_valid_order_is_a_dead_letter() -> None:
     assert len(dead_letters(rig)) == 1
 
 
-@pytest.mark.parametrize("where", ["state is not null", "coalesce(state, 'draft') <> 'draft'"])
+@pytest.mark.parametrize(
+    "where", ["state is not null", "coalesce(state, 'draft') <> 'draft'", "known <> 'draft'"]
+)
 def test_an_audit_keeps_before_images_that_lack_a_column(where: str) -> None:
-    rig = rig_with(where, primary_keys=(), keyless_table_mode="audit")
+    shape = {"computed": (parse_computed("known", "= coalesce(state, 'draft')"),)}
+    rig = rig_with(where, shape, primary_keys=(), keyless_table_mode="audit")
     before = Change({"id": 1, "state": UNAVAILABLE}, UPDATE_BEFORE)
     rig.produce(row(1, "paid"), record(before, Change({"id": 1, "state": "sent"}, UPDATE_AFTER)))
     rig.produce(record(Change({"id": 1}, DELETE)))
