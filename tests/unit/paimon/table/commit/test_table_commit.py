@@ -184,17 +184,21 @@ def test_changelog_files_have_a_list_of_their_own() -> None:
 
 
 def test_compaction_results_follow_in_a_snapshot_of_their_own() -> None:
-    table = metadata_table()
+    """The index of buckets has the keys of the new rows, and is part of their snapshot."""
+    table = metadata_table(options={"bucket": "-1"})
     append(table, "user", 1, message("old"))
     both = CommitMessage(
         message().partition, 0, 2,
         new_files=(data_file("new"),),
         compact_before=(data_file("old"),),
         compact_after=(data_file("big", level=5),),
+        new_index_files=(hash_file("i-1"),),
     )  # fmt: skip
     result = append(table, "user", 2, both)
-    kinds = [read_snapshot(table.io, table.paths, n).commit_kind for n in (2, 3)]
+    appended, compacted = (read_snapshot(table.io, table.paths, n) for n in (2, 3))
+    kinds = [appended.commit_kind, compacted.commit_kind]
     assert kinds == [CommitKind.APPEND, CommitKind.COMPACT]
+    assert appended.index_manifest == compacted.index_manifest is not None
     assert (newest(table).commit_identifier, newest(table).delta_record_count) == (2, 0)
     assert (result.attempts, live_names(table)) == (2, ["big", "new"])
 
