@@ -26,7 +26,7 @@ FLINK_FILES_DIGEST = "75432a68cdbca619d824801f885fbcfea42c7e49d1e4943c92577e4da4
 OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Of JVMs that run for a few seconds."""
-TIMEOUT = 300
+TIMEOUT = 600
 _SPARK = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -58,6 +58,7 @@ def spark_sql(
     python = str(environment("spark_sql"))
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")}
     own |= {"PYSPARK_PYTHON": python, "JAVA_TOOL_OPTIONS": " ".join(FLAGS)}
+    own["SPARK_LOCAL_IP"] = "127.0.0.1"  # Spark looks up the name of the machine otherwise
     out = _output([python, "-c", _SPARK, request], own)
     answers: list[list[dict[str, Any]]] = json.loads(out.splitlines()[-1])
     return answers

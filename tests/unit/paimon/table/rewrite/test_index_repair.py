@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError, FormatError
+from ingestd.errors import CommitConflictError, ConfigError, FormatError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.snapshot import CommitKind
@@ -94,6 +94,17 @@ def test_a_lost_file_is_made_anew_and_no_key_is_doubled_afterwards() -> None:
     assert verify(table) == []
     put(table, [{"id": n, "v": "new"} for n in range(12)])
     assert rows(table) == [(n, "new") for n in range(12)]
+
+
+def test_an_index_of_a_table_that_cannot_be_written_is_only_looked_at() -> None:
+    table = filled()
+    lose(table, 1)
+    options = {**table.schema.options, "commit.callbacks": "org.example.Callback"}
+    refused = table.with_schema(replace(table.schema, options=options))
+    assert len(repair(refused, dry_run=True).wrong) == 1
+    with pytest.raises(UnsupportedError, match=r"commit\.callbacks"):
+        repair(refused)
+    assert len(repair(table, dry_run=True).wrong) == 1
 
 
 def test_missing_and_foreign_hashes_are_put_right() -> None:
