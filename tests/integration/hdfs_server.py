@@ -16,7 +16,7 @@ from hdfs_native import Client, WriteOptions
 from ingestd.dev.jars import cache_folder, java_command
 from ingestd.dev.java_classes import compiled
 from tests.support.daemon import free_port
-from tests.support.java import fetched, paimon_classpath
+from tests.support.java import fetched, own_names, paimon_classpath
 
 SOURCES = Path(__file__).resolve().parent / "hdfs_java"
 _START_SECONDS = 240
@@ -94,7 +94,8 @@ class HdfsServer:
 
     def _start(self, what: str, *folders: Path) -> None:
         classpath = [self.conf, _classes(), *_archives()]
-        command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, classpath)), "Cluster", what]
+        flags = (*_FLAGS, own_names(self.folder), "-cp", ":".join(map(str, classpath)))
+        command = [java_command(), *flags, "Cluster", what]
         with (self.folder / f"{what}.log").open("ab") as log:
             self.processes[what] = subprocess.Popen(
                 [*command, *map(str, folders)],

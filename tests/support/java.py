@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import socket
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,16 @@ def compiled_classes(sources: Path, more: Sequence[Path] = (), paimon: str = PAI
     """Compile a folder of Java files against Paimon, once for each content of them."""
     files = sorted(sources.glob("*.java"))
     return compiled(files, (*paimon_classpath(paimon), *more), cache_folder() / "judges")
+
+
+def own_names(folder: Path) -> str:
+    """A flag of Java with which the names of this machine are its own, whatever /etc/hosts has.
+
+    No other name has an address then.
+    """
+    file = folder / "hosts"
+    file.write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+    return f"-Djdk.net.hosts.file={file}"
 
 
 def judge_command(
