@@ -421,9 +421,17 @@ class Status:
         }
 
     def _freshness(self, now: float) -> Mapping[str, float]:
-        """Return the known lags of tables in seconds; those of silent sources are unknown."""
+        """Return the known lags of tables in seconds; those of silent sources are unknown.
+
+        If the tables have all records of the sources, the lag of each is known before its first
+        rows: it is 0.
+        """
         silent = {name for name, reachable in self._reachable.items() if reachable is False}
-        return self._lag_tracker.freshness(now, silent)
+        known = self._lag_tracker.freshness(now, silent)
+        sources = {name: self._source(name) for name in self._reachable}
+        if all(self._reachable.values()) and total_lag(sources) == 0:
+            return {**dict.fromkeys(self._tables, 0.0), **known}
+        return known
 
     def _source(self, name: str) -> dict[str, Any]:
         return {

@@ -5,10 +5,12 @@ from ingestd.daemon.http_server import page
 from ingestd.daemon.status import Status
 from ingestd.daemon.watchdog import MISSING_SECONDS, PER_SOURCE_SECONDS, STUCK_SECONDS
 from ingestd.errors import SourceError
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
+from ingestd.paimon.spec.data_types import DataField, parse_type
+from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.clock import Clock
 
 
@@ -238,6 +240,27 @@ def test_samples_are_ten_seconds_apart(status: Status, clock: Clock) -> None:
         status.sample()
         clock.now += 5
     assert [lag for _, lag in status.document()["recent"]["lags"]] == [25, 25]
+
+
+def test_a_table_without_rows_since_the_start_has_no_lag_when_nothing_waits(status: Status) -> None:
+    """Also of a source that has not answered yet the records may be the table's."""
+
+    def lag() -> float | None:
+        known: float | None = status.document()["tables"]["db.t"]["lag_seconds"]
+        return known
+
+    schema = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
+    status.tables_opened({"db.t": OpenedTable(schema)})
+    assert lag() is None
+    status.batch_finished(BatchSummary("1", {"a": {"topic": {0: 10}}}, (), Counts()))
+    status.source_answered("a", {"topic": {0: 11}})
+    assert lag() is None, "the record may be one of its"
+    status.source_answered("a", {"topic": {0: 10}})
+    assert lag() is None
+    status.source_answered("b", {})
+    assert lag() == 0
+    status.source_went_silent("a", "no broker")
+    assert lag() is None
 
 
 def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -> None:
