@@ -140,6 +140,23 @@ def test_vectors_of_32_bits_wait_for_a_compaction(tmp_path: Path, iceberg: Icebe
     assert canonical(iceberg.read(table.path)) == canonical(read_table(table))
 
 
+def test_repair_mends_the_bounds_that_java_gives_to_columns_without_statistics(
+    tmp_path: Path, oracle: Oracle, pyiceberg: PyIceberg
+) -> None:
+    options = {"metadata.iceberg.storage": "table-location", "metadata.stats-mode": "counts"}
+    columns = [("id", "INT NOT NULL"), ("v", "STRING")]
+    table = native_table(tmp_path, columns, options={**options, "bucket": "-1"})
+    put(table, [{"id": 1}])
+    sync_iceberg(table)
+    assert not repair_iceberg(table).restarted
+    oracle.append(tmp_path, "db", "t", [{"id": 7, "v": "java"}], tmp_path)
+    assert repair_iceberg(table).restarted
+    assert pyiceberg.read_folder(table.path, where="id >= 7").to_pylist() == [
+        {"id": 7, "v": "java"}
+    ]
+    assert not repair_iceberg(table).restarted
+
+
 def document_of(folder: Path | str) -> dict[str, Any]:
     """The newest document of a table, which is the only one."""
     (path,) = Path(folder, "metadata").glob("v*.metadata.json")

@@ -1,6 +1,6 @@
 """Describe the data files of a Paimon table as Iceberg's manifests list them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.iceberg.iceberg_types import (
@@ -102,6 +102,12 @@ def _refuse_file(table: FileStoreTable, file: DataFileMeta, path: str) -> None:
             f"{path} is outside of the table, where deletion vectors do not find it; Iceberg "
             "metadata follows once a full compaction has rewritten it"
         )
+
+
+def column_bounds_of(record: Mapping[str, Json]) -> list[dict[int, bytes]]:
+    """Return the lower and the upper bounds of a data file's record, by field id."""
+    bounds = (record.get(name) or () for name in ("lower_bounds", "upper_bounds"))
+    return [{pair["key"]: pair["value"] for pair in pairs} for pairs in bounds]
 
 
 def _pairs(values: dict[int, Json]) -> list[Json]:

@@ -16,7 +16,12 @@ from types import MappingProxyType
 
 from ingestd.errors import FormatError, IngestdError, UnsupportedError
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.iceberg.data_file_records import data_file, file_changes, is_exposed
+from ingestd.paimon.iceberg.data_file_records import (
+    column_bounds_of,
+    data_file,
+    file_changes,
+    is_exposed,
+)
 from ingestd.paimon.iceberg.hive_entry import HiveEntry, hive_entry
 from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
 from ingestd.paimon.iceberg.manifest_changes import (
@@ -372,8 +377,13 @@ class _Sync:
         return self._is_complete(snapshot, [entry for entry in listed if entry.is_live])
 
     def _is_complete(self, snapshot: Snapshot, live: Sequence[IcebergEntry]) -> bool:
-        names = sorted(entry.name for entry in live if entry.data_file["content"] == DATA)
-        if names != sorted(entry.file.file_name for entry in self._exposed(snapshot)):
+        table = self._with_schema(snapshot.schema_id)
+        data = [entry for entry in live if entry.data_file["content"] == DATA]
+        bounds = {entry.name: column_bounds_of(entry.data_file) for entry in data}
+        exposed = {e.file.file_name: data_file(table, e) for e in self._exposed(snapshot)}
+        # Java gives bounds of 0 to columns that are NOT NULL and have no statistics.
+        expected_bounds = {name: column_bounds_of(record) for name, record in exposed.items()}
+        if len(data) != len(exposed) or bounds != expected_bounds:
             return False
         vectors = [entry for entry in live if entry.data_file["content"] == DELETES]
         if not exposes_vectors(self.table.schema.options):
