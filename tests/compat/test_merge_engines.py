@@ -1,7 +1,7 @@
 """Merge engines as Java has them: what either writes merges to the same rows in both."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.merge_cases import BITMAPS_64, CELLS, MergeCase, random_case
+from tests.support.merge_cases import BITMAPS_64, CELLS, ROWS, MergeCase, random_case
 from tests.support.native_tables import native_table, open_native, put, rows_table
 from tests.support.oracle import Oracle, OracleError
 
@@ -161,6 +161,42 @@ def test_options_that_java_refuses_are_refused(name: str, tmp_path: Path, oracle
     spec = {"fields": fields, "primaryKey": ["k"], "options": {"bucket": "1", **WRONG[name]}}
     with pytest.raises(OracleError):
         oracle.write_spec({**spec, "steps": []}, tmp_path / "java", tmp_path)
+
+
+AGGREGATION = {"bucket": "1", "merge-engine": "aggregation"}
+CHANGED: Mapping[str, tuple[Any, dict[str, str], list[Any]]] = {
+    "sums that do not fit": (
+        "TINYINT", {**AGGREGATION, "fields.v.aggregate-function": "sum"}, [100, 100],
+    ),
+    "the zeros of a sequence field": (
+        "DOUBLE", {"bucket": "1", "sequence.field": "v"}, [0.0, -0.0],
+    ),
+    "a nested key twice in one value": (
+        ROWS,
+        {
+            **AGGREGATION, "fields.v.aggregate-function": "nested_partial_update",
+            "fields.v.nested-key": "id",
+        },
+        [[(2, "x"), (2, "y")], None],
+    ),
+}  # fmt: skip
+"""Where Java 2.0 reads other rows than 1.4: the type of a column, options, and cells of one key."""
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_rows_are_those_of_java_1_4_where_java_2_0_has_changed(
+    name: str, tmp_path: Path, oracle: Oracle, oracle_2: Oracle
+) -> None:
+    t, options, cells = CHANGED[name]
+    columns = [("k", "INT"), ("v", t), ("n", "INT")]
+    table = native_table(tmp_path, columns, keys=["k"], options=options)
+    for n, cell in enumerate(cells):
+        put(table, [{"k": 1, "v": cell, "n": n}])
+    assert oracle.read(tmp_path, "db", "t") == _own(table)
+    try:
+        assert oracle_2.read(tmp_path, "db", "t") != _own(table)
+    except OracleError as error:
+        assert "byte overflow" in str(error)
 
 
 @pytest.mark.parametrize(("function", "t"), [("rbm32", "BYTES"), ("rbm64", BITMAPS_64)])
