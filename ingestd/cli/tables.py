@@ -11,13 +11,13 @@ from ingestd.cli.output import AsJson, Row, print_json, print_table, say, timest
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
@@ -206,11 +206,9 @@ def _snapshot_row(snapshot: Snapshot) -> Row:
 
 
 def _file_row(table: FileStoreTable, entry: ManifestEntry) -> dict[str, "str | int | None"]:
-    values = deserialize_row(table.partition_types, entry.partition)
-    names = table.schema.partition_keys
     file = entry.file
     return {
-        "partition": "/".join(f"{n}={v}" for n, v in zip(names, values, strict=True)),
+        "partition": partition_name(table, entry.partition),
         "bucket": entry.bucket,
         "level": file.level,
         "rows": file.row_count,

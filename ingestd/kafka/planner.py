@@ -33,7 +33,8 @@ class EpochCluster(Cluster, Protocol):
         """Return the offsets from which logs diverge from what was read.
 
         `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
-        contains only diverging logs.
+        contains only diverging logs. The offset -1 stands for a log that does not know the epoch,
+        and thus is a different log.
         """
 
 
@@ -212,9 +213,10 @@ class Planner:
         diverged = cluster.divergences(changed) if changed else {}
         if diverged:
             (topic, partition), offset = min(diverged.items())
+            others = f"other records from {offset} on" if offset >= 0 else "only other records"
             raise LogChangedError(
                 f"source {name}: {topic}/{partition} was read up to "
-                f"{changed[topic, partition][0]}, but its log has other records from {offset} on: "
+                f"{changed[topic, partition][0]}, but its log has {others}: "
                 "a new leader did not have the records that were read"
             )
         for topic, partitions in epochs.items():

@@ -1,6 +1,6 @@
 """Compare the covered offsets of tables with the logs on the brokers, without any change."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, Protocol
@@ -19,6 +19,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.log_positions import (
     UNKNOWN,
     Position,
+    TopicName,
     fingerprint_at,
     record_offset_of,
 )
@@ -82,12 +83,6 @@ def find_losses(
     covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress
-    selected = {
-        name.topic: source
-        for name in known.topics.values()
-        for source, source_settings in settings.sources.items()
-        if source_settings.kafka.selects(name.topic)
-    }
     records = {
         name: managed.progress
         for name, managed in opened.tables.items()
@@ -96,13 +91,27 @@ def find_losses(
     topic_keys = {name: record.topic_keys for name, record in records.items()}
     accepted = {name: record.pipeline.accepted for name, record in records.items()}
     accepted[TO_BE] = known.accepted
+    sources = _selecting(settings, known.topics.values())
     routing = routing_hash(settings)
     rerouted = [name for name, record in records.items() if record.pipeline.routing != routing]
     return [
         *ranges,
-        *lost_topics(covered, topic_keys, known.topics, logs, selected, accepted),
+        *lost_topics(covered, topic_keys, known.topics, logs, sources, accepted),
         *rerouted_ranges(covered, logs, rerouted),
     ]
+
+
+def _selecting(settings: PipelineSettings, topics: Iterable[TopicName]) -> dict[TopicName, str]:
+    """Return the source that selects each topic: its own, or if that does not, another one.
+
+    Sources of several clusters may select topics of the same name.
+    """
+    selecting: dict[TopicName, str] = {}
+    for topic in topics:
+        sources = [name for name, s in settings.sources.items() if s.kafka.selects(topic.topic)]
+        if sources:
+            selecting[topic] = topic.source if topic.source in sources else sources[0]
+    return selecting
 
 
 def compare_logs(

@@ -174,7 +174,7 @@ def lost_topics(
     topic_keys: Mapping[str, Collection[str]],
     topics: Mapping[str, TopicName],
     logs: Logs,
-    sources: Mapping[str, str],
+    sources: Mapping[TopicName, str],
     accepted: Mapping[str, Collection[str]],
 ) -> list[Loss]:
     """Return the losses of topics that were read and no longer exist with the same key.
@@ -186,12 +186,12 @@ def lost_topics(
     `sources` selected topics to sources, `accepted` tables and TO_BE to keys of accepted topics.
     """
     losses: list[Loss] = []
-    now = {name.topic for name in logs.names.values()}
+    now = {(name.topic, name.source) for name in logs.names.values()}
     for key, name in sorted(topics.items()):
-        if key in logs.names or name.topic not in sources:
+        if key in logs.names or name not in sources:
             continue
-        current = TopicName(name.topic, sources[name.topic], name.cluster)
-        reason = "topic-recreated" if name.topic in now else "topic-deleted"
+        current = TopicName(name.topic, sources[name], name.cluster)
+        reason = "topic-recreated" if (name.topic, sources[name]) in now else "topic-deleted"
         concerned = False
         for partition in sorted(covered.finished.get(key, {})):
             log = (key, partition)

@@ -73,6 +73,16 @@ def test_files_are_those_of_the_snapshot(warehouse: Path, capsys: Capture) -> No
     assert "dt=a" in run_command(capsys, "files", warehouse, "db.t").out
 
 
+def test_partitions_of_files_are_named_as_other_commands_take_them(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    columns = [("v", "INT"), ("p", "BOOLEAN")]
+    table = native_table(tmp_path, columns, partitions=["p"], options={"bucket": "-1"})
+    put(table, [{"v": 1, "p": True}, {"v": 2, "p": None}])
+    found = {one["partition"] for one in shown(capsys, "files", tmp_path, "db.t")}
+    assert found == {"p=true", "p=__DEFAULT_PARTITION__"}
+
+
 def test_a_schema_is_shown_as_its_file_has_it(warehouse: Path, capsys: Capture) -> None:
     newest = shown(capsys, "schema", warehouse, "db.t")
     file = json.loads((warehouse / "db.db/t/schema/schema-1").read_text())

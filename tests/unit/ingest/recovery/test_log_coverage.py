@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from ingestd.ingest.recovery.log_coverage import LogComparison, compare_logs
+import pytest
+
+from ingestd.ingest.recovery.log_coverage import LogComparison, compare_logs, find_losses
 from ingestd.ingest.recovery.logs import Logs, LogState
+from ingestd.ingest.settings.context import RoutingConfig
 from ingestd.ingest.tables.log_positions import Position, TopicName, fingerprint_at
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.ingest.tables.registry_opening import OpenedTables
+from ingestd.kafka.properties import KafkaSource
 
 KEY, CHECKSUM = "id of t", 0xABCDEF12
 At = tuple[str, int]
@@ -77,3 +82,21 @@ def test_other_epochs_are_asked_about_before_records() -> None:
     assert brokers.epochs_asked == {("t", 0): (10, 2), ("t", 1): (10, 2), ("t", 2): (10, 5)}
     assert brokers.records_asked == {("t", 0): 10}
     assert found == LogComparison({(KEY, 1): 4}, frozenset({(KEY, 2)}), {(KEY, 0): "record"})
+
+
+@pytest.mark.parametrize(("deleted", "other"), [("first", "second"), ("second", "first")])
+def test_a_deleted_topic_is_lost_for_its_source_beside_one_of_its_name_in_another_cluster(
+    deleted: str, other: str
+) -> None:
+    settings: Any = SimpleNamespace(
+        sources={
+            name: SimpleNamespace(kafka=KafkaSource(name, ("t",))) for name in ("first", "second")
+        },
+        routing=RoutingConfig(),
+    )
+    topics = {"old": TopicName("t", deleted), "there": TopicName("t", other)}
+    progress = PipelineProgress(end={"old": {0: Position(9)}}, topics=topics)
+    opened = OpenedTables({}, progress, (), {})
+    logs = Logs({}, {(other, "t"): "there"}, {"there": topics["there"]})
+    [lost] = find_losses(opened, settings, logs, LogComparison())
+    assert (lost.name.source, lost.reason) == (deleted, "topic-deleted")

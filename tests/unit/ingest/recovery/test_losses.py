@@ -47,7 +47,7 @@ def test_a_deleted_topic_is_lost_for_tables_with_its_rows_or_else_for_new_ones(
     covered = Coverage({"t": {"old": {0: Position(covers)}}}, finished, {})
     topics = {"old": TopicName("shop.orders", "src")}
     of_tables: dict[str, set[str]] = {"t": accepted, TO_BE: set()}
-    lost = lost_topics(covered, {"t": fed}, topics, Logs(), {"shop.orders": "src"}, of_tables)
+    lost = lost_topics(covered, {"t": fed}, topics, Logs(), {topics["old"]: "src"}, of_tables)
     assert [one.table for one in lost] == tables
 
 
@@ -58,7 +58,7 @@ def test_a_deleted_topic_is_lost_for_tables_that_lack_what_another_one_has() -> 
     topics = {"old": TopicName("shop.orders", "src")}
     keys: dict[str, set[str]] = {"first": {"old"}, "second": set()}
     accepted: dict[str, set[str]] = {"first": set(), "second": set(), TO_BE: set()}
-    lost = lost_topics(covered, keys, topics, Logs(), {"shop.orders": "src"}, accepted)
+    lost = lost_topics(covered, keys, topics, Logs(), {topics["old"]: "src"}, accepted)
     assert [(one.table, one.start) for one in lost] == [("first", 9), ("second", 5)]
 
 
