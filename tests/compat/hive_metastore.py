@@ -15,7 +15,7 @@ from ingestd.dev.java_classes import compiled
 from tests.support.closing import Closing
 from tests.support.daemon import free_port
 from tests.support.guarded_process import GuardedProcess
-from tests.support.java import fetched, spark_jars
+from tests.support.java import fetched, own_names, spark_jars
 
 _START_SECONDS = 120
 _SOURCES = [Path(__file__).parent / "hive_java" / "Metastore.java"]
@@ -79,7 +79,8 @@ class HiveMetastore(Closing):
         flags = [f"-D{name}={value}" for name, value in settings.items()]
         classpath = ":".join(map(str, [classes, *jars]))
         port = ("-p", str(self.port))
-        command = [java_command(), *_FLAGS, *flags, "-cp", classpath, "Metastore", *port]
+        flags += [*_FLAGS, own_names(self._folder)]
+        command = [java_command(), *flags, "-cp", classpath, "Metastore", *port]
         log = self._folder / "metastore.log"
         self._process = GuardedProcess(command, log)
         end = time.monotonic() + _START_SECONDS
