@@ -1,7 +1,9 @@
 """Two daemons of one pipeline: started at once, or one that wakes up after it was replaced."""
 
 import os
+import pty
 import signal
+import subprocess
 import time
 import uuid
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, ingestd, run_daemon
+from tests.support.daemon import COMMAND, Daemon, ingestd, run_daemon
 from tests.support.daemon_progress import Watched
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
@@ -84,6 +86,7 @@ def wakes_up_after_it_was_replaced(
     by_hand = ingestd("run", "-c", folder / "a.yaml", "--until-latest")
     assert by_hand.returncode == FENCED
     assert f"process {paused.process.pid} on " in by_hand.stderr
+    assert code_on_a_terminal("run", "-c", folder / "a.yaml") == FENCED
     assert paused.process.poll() is None
     os.killpg(paused.process.pid, signal.SIGSTOP)
     with run_daemon(of(folder, broker, ledger), folder, take_over=True, name="c") as running:
@@ -92,3 +95,14 @@ def wakes_up_after_it_was_replaced(
         os.killpg(paused.process.pid, signal.SIGCONT)
         assert the_fenced_one_of(paused, running) is paused
         finish(running)
+
+
+def code_on_a_terminal(*words: object) -> int:
+    """The exit code of a command line that a person typed, whose terminal nobody reads."""
+    master, terminal = pty.openpty()
+    try:
+        command = [*COMMAND, *map(str, words)]
+        return subprocess.run(command, stdin=terminal, stdout=terminal, timeout=120).returncode
+    finally:
+        os.close(terminal)
+        os.close(master)

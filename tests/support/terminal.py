@@ -92,6 +92,10 @@ SCENES: Mapping[str, Scene] = {
     "no-such-table": Scene(("read", "lake", "shop.ordres"), marks=True),
     "rows": Scene(("read", "lake", "shop.orders", "--format", "table"), marks=True),
     "verify": Scene(("verify", "lake", "shop.orders"), marks=True),
+    "rollback-refused": Scene(
+        ("rollback", "lake", "shop.orders", "--snapshot", "1"),
+        talk=(("[y/N]", "n", "Enter"),),
+    ),
     "read-interrupted": Scene(
         ("read", "lake", "shop.orders", "-o", "unread"),
         talk=(("reading shop.orders", "C-c"),),

@@ -99,7 +99,13 @@ def _as_arrow(data: RowData, wanted: pa.Schema) -> pa.Table:
         return _of_rows(data, wanted)
     stream = getattr(data, "__arrow_c_stream__", None)
     if stream is not None:
-        return pa.RecordBatchReader.from_stream(data).read_all()
+        try:
+            return pa.RecordBatchReader.from_stream(data).read_all()
+        except pa.ArrowException as error:
+            raise ArgumentError(
+                f"the rows of a {type(data).__name__} cannot be read: {error}; give an Arrow table "
+                "with the types of the columns"
+            ) from error
     if type(data).__module__.partition(".")[0] == "pandas":
         return pa.Table.from_pandas(data, preserve_index=False)
     raise ArgumentError(

@@ -47,6 +47,18 @@ def test_every_form_is_the_same_rows(table: FileStoreTable, data: Any) -> None:
     assert arrow_rows(table, data).to_pylist() == [ROW]
 
 
+class MixedFrame:
+    """A data frame with a column whose values have no common type, such as pandas' of maps."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.table({"id": pa.array([1, "a"])}).__arrow_c_stream__()
+
+
+def test_a_frame_without_types_of_its_own_is_refused(table: FileStoreTable) -> None:
+    with pytest.raises(ArgumentError, match=r"rows of a MixedFrame .* give an Arrow table"):
+        arrow_rows(table, MixedFrame())
+
+
 def test_whole_numbers_of_any_type_are_accepted(table: FileStoreTable) -> None:
     rows = arrow_rows(table, [{"id": 1.0}, {"id": Decimal(2)}, {"id": 3}])
     assert rows["id"].to_pylist() == [1, 2, 3]
