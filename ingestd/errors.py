@@ -105,7 +105,7 @@ class DiskFullError(StorageError):
 
 
 class LockUnavailableError(StorageError):
-    """The lock of a table could not be requested; nothing of this change is visible."""
+    """The catalog did not respond to the request for a table's lock; nothing was committed."""
 
 
 class WorkerLostError(RetryableError):

@@ -58,10 +58,10 @@ class TableChanges(Generic[ColumnT]):
     """n changes of one table: row kinds, images, and positions in the topic and the source's log.
 
     `columns` are all columns of rows, including key columns. `key_names` is empty if the table has
-    no key. `key` is None if messages have no key. `kinds`, `offset`, `position` and `snapshot_row`
-    (a mask of snapshot rows) have shape (n,). If `partial`, updates omit columns that they did not
-    change. If `images`, the batch has rows for before images. The batch marks the rows that lack
-    one of the columns `sought`.
+    no key. `after`, `before` and `key` are the images of the changes; `key` is None if messages
+    have no key. `kinds`, `offset`, `position` and `snapshot_row` (a mask of snapshot rows) have
+    shape (n,). If `partial`, updates omit columns that they did not change. If `images`, the batch
+    has rows for before images. The batch marks the rows that lack one of the columns `sought`.
     """
 
     source: SourceTable
@@ -82,7 +82,7 @@ class TableChanges(Generic[ColumnT]):
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """Build the `ChangeBatch` of a table from its changes, by the rules of this module.
 
-    Raises RecordError if a change has no row or no columns, or one of `CELL_ERRORS` for a value.
+    Raises RecordError for a change without a row or columns, one of `CELL_ERRORS` for a bad value.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
@@ -213,7 +213,8 @@ class _RecordingImage(Generic[ColumnT]):
     def cells(self, column: ColumnT, wanted: Mask | None = None) -> Cells | None:
         """Return the cells of a column as `Image.cells`, or None if a value is invalid.
 
-        Raises one of `CELL_ERRORS` only if the invalid values cannot be identified.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        MsgspecError only if the invalid values cannot be identified.
         """
         try:
             return self.image.cells(column, wanted)

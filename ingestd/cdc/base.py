@@ -169,7 +169,7 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the checksum of the last record, computed by `record_checksum`."""
+        """Return the checksum, from 1 to 2^32 - 1, of the last record."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
 
@@ -227,8 +227,8 @@ class Comments:
     def of(cls, table: object, columns: Iterable[tuple[str, object]]) -> "Comments":
         """Build the comments of a table and of its columns, given as (name, comment) pairs.
 
-        Blank comments and values that are not text are left out. A comment is cut after
-        `MAX_COMMENT` characters.
+        Blank comments and values that are not text are left out. A comment is cut after 4096
+        characters.
         """
         texts = {name: comment for name, text in columns if (comment := _comment(text))}
         return cls(_comment(table), texts)
@@ -237,7 +237,7 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Return these comments, completed by comments of `older` where these have none."""
+        """Return these comments, with missing comments taken from `older`."""
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 
@@ -269,7 +269,11 @@ class SchemaChangeEvent:
 
 
 class DdlEvent(NamedTuple):
-    """The renames, drops and comments of a table in a DDL message, as in `SchemaChangeEvent`."""
+    """The column changes of a table in a DDL message, and its comments.
+
+    `columns` has (old name, new name) for each renamed column; the new name is None for a dropped
+    column. `position` is the position of the statement in the source's log, or None if unknown.
+    """
 
     source: SourceTable
     position: int | None
@@ -382,10 +386,10 @@ class Decoded:
 class FormatSettings:
     """The settings of a source for decoding its messages.
 
-    `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. `schemas` looks up registered
-    schemas, and `framing` describes how messages refer to them. `images` requests the before images
-    of changes, `renames` the old names of renamed columns, and `presence` the rows of JSON messages
-    that lack a column.
+    `type_mapping` are options such as `to-string`. `schemas` looks up registered schemas (None: no
+    registry), and `framing` describes how messages refer to them. `images` requests the before
+    images of changes, `renames` the old names of renamed columns, and `presence` marks of the rows
+    whose JSON message lacks a column.
     """
 
     type_mapping: frozenset[str] = frozenset()

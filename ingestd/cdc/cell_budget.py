@@ -50,5 +50,5 @@ class CellBudget:
 
 
 def most_cells(size: Size) -> Size:
-    """Return the cell budget of a message of `size` bytes; for an array of sizes, an array."""
+    """Return the maximum number of cells of a message of `size` bytes; for an array, an array."""
     return LEAST_CELLS + CELLS_PER_BYTE * size

@@ -53,26 +53,26 @@ class Image(Protocol[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of the changes that have this image."""
+        """A mask (n,) of the changes that have an image of this kind."""
         ...
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """Return a mask (n,) of changes whose image exists, but lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         ...
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column in its table type, or None if no image has the column.
 
         Only the images in the mask `wanted` (n,) are read (None: all). The cells of other changes,
-        and of changes without an image, are null. Raises one of `CELL_ERRORS` if a value does not
-        fit.
+        and of changes without an image, are null. Raises ValueError, TypeError, ArithmeticError,
+        RecursionError, ArrowException or MsgspecError if a value does not fit.
         """
         ...
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Yield (index, reason) of each value for which `cells` raises, as far as known.
+        """Yield (index, reason) of each value that does not fit the column, as far as known.
 
-        `wanted` is as in `cells`; None stands for all changes.
+        Only the images in the mask `wanted` (n,) are examined (None: all).
         """
         ...
 
@@ -91,12 +91,12 @@ class OverlaidImage(Generic[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of the changes that have this image."""
+        """A mask (n,) of the changes that have an image."""
         there: Mask = np.where(self.over, self.second.there, self.first.there)
         return there
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         first, second = self.first.lacking(column), self.second.lacking(column)
         lacking: Mask = np.where(self.over, second, first)
         return lacking
@@ -105,7 +105,8 @@ class OverlaidImage(Generic[_ColumnT]):
         """Return the cells (n,) of a column, each from the image that applies to its change.
 
         Only the images in the mask `wanted` (n,) are read. Returns None if no image has the column.
-        Raises one of `CELL_ERRORS` if a value does not fit.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        MsgspecError if a value does not fit.
         """
         above, below = self._wanted(wanted)
         first = self.first.cells(column, below)
@@ -221,9 +222,10 @@ def invalid_values(
     read: Callable[[Any], object],
     start: int = 0,
 ) -> Iterator[tuple[int, Reason]]:
-    """Yield the index and reason of each value for which `read` raises one of `CELL_ERRORS`.
+    """Yield the index and the rejection reason of each value for which `read` fails.
 
-    The values are found by bisection. `start` is the index of the first value.
+    A failure is a ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+    MsgspecError. The values are found by bisection. `start` is the index of the first value.
     """
     try:
         read(values)

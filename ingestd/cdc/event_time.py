@@ -56,7 +56,7 @@ class EventTime:
     def of_messages(self, messages: Sequence[bytes | None]) -> Values:
         """Return the times of messages as int64 in ms since the epoch, null if a message has none.
 
-        Unlike in `of_message`, the range of a time is not checked.
+        Times out of range are returned as well.
         """
         documents = [message or b"{}" for message in messages]
         try:

@@ -34,8 +34,9 @@ class Guess(NamedTuple):
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
     """Return the data format that most of the sampled message values look like.
 
-    `schemas` is required to recognise the format of binary messages. Raises SourceError if the
-    registry does not respond, ConfigError if it rejects the credentials.
+    The result is `Guess(None, 0, 0)` if no format is recognized. `schemas` looks up the schemas of
+    binary messages (None: not available, so that their format is unknown). Raises SourceError if
+    the registry does not respond, ConfigError if it rejects the credentials.
     """
     looks = (look_of(value, schemas) for value in values if value)
     return best_guess(Counter(look for look in looks if look))
@@ -59,7 +60,7 @@ def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
 
     Control messages, and messages framed for the AWS Glue Schema Registry, are not recognised.
     Returns "registered" for a binary message if `schemas` is None. `value` must not be empty.
-    Raises the errors of `guess_format`.
+    Raises SourceError if the registry does not respond, ConfigError if it rejects the credentials.
     """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]

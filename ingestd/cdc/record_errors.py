@@ -48,7 +48,7 @@ def record_error(stage: str, code: str, message: str) -> RecordError:
 
 
 def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
-    """Convert an error of `PARSE_ERRORS` to a rejection reason.
+    """Convert an error that msgspec raised for a message to a rejection reason.
 
     `document` is "message value" or "message key", and `stage` the stage that failed.
     """
@@ -83,7 +83,7 @@ def cell_budget_reason(error: CellBudgetError, stage: str, document: str) -> Rea
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Convert an error of `BUILD_ERRORS` or `PARSE_ERRORS`, raised for a value, to a reason.
+    """Convert an error of Arrow, msgspec or a converter, raised for a value, to a rejection reason.
 
     `column` is the name of the column, and `wanted` its type.
     """
@@ -109,8 +109,8 @@ def rejected(
 ) -> RejectedRecord:
     """Return the rejected record for the record at this index of the chunk.
 
-    If the key or the value has the framing of AWS Glue, this replaces `reason`. `source_table` is
-    the source table of the record, None if it is unknown.
+    If the key or the value is framed for AWS Glue, the reason states this instead of `reason`.
+    `source_table` is the source table of the record, None if it is unknown.
     """
     document = "message value" if is_glue(chunk.values[index]) else "message key"
     if is_glue(chunk.values[index]) or is_glue(chunk.keys[index]):

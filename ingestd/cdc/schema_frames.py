@@ -45,7 +45,10 @@ class SchemaFrame(NamedTuple):
     type_name: str = ""
 
     def schema_id(self, stage: str) -> SchemaId:
-        """Return the schema id. Raises RecordError, with this stage, if `mark` contains no id."""
+        """Return the id of the schema in the registry.
+
+        Raises RecordError, with the stage `stage`, if `mark` contains no id.
+        """
         kind = self.mark[0] if self.mark else None
         if kind == _NUMBER and len(self.mark) in (5, 9):
             return int.from_bytes(self.mark[1:], "big")
@@ -133,7 +136,7 @@ def grouped(
     """Group the records of a chunk by the schemas of value and key.
 
     Records without a value are left out. Keys are ignored unless `with_keys` is set. `refine` adds
-    the type within the schema to a frame.
+    the message type to the frame of a Protobuf schema (None: frames are not changed).
     """
     if not framing.needs_headers:
         whole = _one_group(chunk, framing, refine, with_keys=with_keys)

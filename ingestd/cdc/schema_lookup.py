@@ -62,7 +62,8 @@ class SchemaLookup(Protocol):
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema in the registry, newest first.
 
-        Raises the errors of `find`.
+        Raises SourceError if the registry does not respond, ConfigError if it rejects the
+        credentials.
         """
         ...
 

@@ -33,7 +33,7 @@ class SourcePosition(msgspec.Struct, gc=False):
 
 
 def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
-    """Compute the log position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
+    """Compute the log position of each change, -1 if it has none; shape (n,)."""
     numbers = [source.lsn for source in sources]
     packed = _one_file(sources) if numbers.count(None) == len(numbers) else _integers(numbers)
     if packed is None:
@@ -65,7 +65,7 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
 
 
 def file_number(name: str | None) -> int:
-    """Return the number of a binary log file, or `UNKNOWN_POSITION` if it has no valid number."""
+    """Return the number of a binary log file, or -1 if its name has no valid number."""
     match = _FILE_NUMBER.search(name or "")
     return UNKNOWN_POSITION if match is None or int(match[1]) >> _FILE_BITS else int(match[1])
 
@@ -75,8 +75,7 @@ def packed_positions(
 ) -> npt.NDArray[np.int64]:
     """Pack file number, position and row of each change into one number; shape (n,).
 
-    The numbers of different rows are distinct. A number is `UNKNOWN_POSITION` if a part of it does
-    not fit.
+    The numbers of different rows are distinct. A number is -1 if a part of it does not fit.
     """
     packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
     packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION
@@ -84,7 +83,7 @@ def packed_positions(
 
 
 def position_of(source: SourcePosition) -> int:
-    """Compute the log position of one change, `UNKNOWN_POSITION` if it has none."""
+    """Compute the log position of one change, -1 if it has none."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
     if source.file is None:

@@ -43,7 +43,7 @@ _SECONDS = 5.0
 class ClientErrors:
     """The newest errors, at most 8, that the Kafka client of a source reported.
 
-    `clock` is a monotonic clock in seconds.
+    `clock` returns a monotonic time in seconds.
     """
 
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:

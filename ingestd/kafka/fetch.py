@@ -72,8 +72,8 @@ class Reading:
     def take(self, records: Records) -> Records:
         """Advance the position past records and events; return the records within the range.
 
-        Raises LogChangedError if the log no longer has an offset that is still to be read, or the
-        errors of `OffsetClient` if the bounds of that log cannot be requested.
+        Raises LogChangedError if the log no longer has an offset that is still to be read, and
+        SourceError if the brokers do not respond to a request for the bounds of the log.
         """
         if len(records):
             # Before the events, which may advance the position further.
@@ -107,7 +107,7 @@ class Reading:
     def check_gone(self) -> None:
         """Raise LogChangedError if the topic partition no longer exists.
 
-        Also raises the errors of `OffsetClient` if the partitions cannot be requested.
+        Raises SourceError if the brokers do not respond to a request for the partitions.
         """
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
         if self.range.partition not in cluster.list_topic_partitions().get(self.range.topic, ()):
@@ -146,7 +146,10 @@ def fetch(
 ) -> Iterator[RecordChunk]:
     """Yield the committed records of one range in chunks, in order of offset.
 
-    The other arguments and the errors are those of `fetch_all`.
+    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at least
+    one record. Headers are read only if `headers` is set. Raises LogChangedError if the log no
+    longer has the range; StalledError if no record arrives for 30 seconds; SourceError if the
+    brokers reject the client; ConfigError for invalid properties.
     """
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
     yield from fetch_all(source, [offset_range], **bounds, headers=headers)
@@ -165,9 +168,9 @@ def fetch_all(
 
     A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at least
     one record. Headers are read only if `headers` is set. Raises LogChangedError if a log no longer
-    has its range; StalledError if no record arrives for `stall_seconds` (`STALL_SECONDS` if None),
-    after the records that did arrive; SourceError if the brokers reject the client; ConfigError for
-    invalid properties.
+    has its range; StalledError if no record arrives for `stall_seconds` (None: 30), after the
+    records that did arrive; SourceError if the brokers reject the client; ConfigError for invalid
+    properties.
     """
     with borrow_consumer(source, headers=headers) as pooled:
         for bundle in bundles(ranges, max_records):

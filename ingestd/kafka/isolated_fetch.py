@@ -38,10 +38,11 @@ def fetch_readable(
     *,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """Yield chunks as `fetch_all` does, and call `on_unreadable` for each unreadable range.
+    """Yield the records of ranges in chunks, and call `on_unreadable` for each unreadable range.
 
-    All other ranges are read. Raises the errors of `fetch_all`, except StalledError; raises
-    SourceSilentError if the brokers do not respond to another request either.
+    `bounds` are the limits of a chunk. Headers are read only if `headers` is set. Raises
+    LogChangedError if a log no longer has its range, SourceSilentError if the brokers do not
+    respond, SourceError if they reject the client, and ConfigError for invalid properties.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)

@@ -53,9 +53,8 @@ class BatchOffsets:
     """The ranges of one micro-batch: from `start` (inclusive) to `until` (exclusive).
 
     `epochs` are the leader epochs under which logs reached `until`, -1 if unknown; a missing epoch
-    is 0. `following` is the next batch if it is already planned; it is only a hint.
-
-    Methods raise the errors of `ranges_between`.
+    is 0. `following` is the next batch if it is already planned; it is only a hint. Methods raise
+    ValueError for a partition that `start` lacks or that ends before its start.
     """
 
     start: Offsets
@@ -68,7 +67,10 @@ class BatchOffsets:
         return [range_ for range_ in self.all_ranges() if range_.rows]
 
     def all_ranges(self) -> list[OffsetRange]:
-        """Return all ranges, ordered as `ranges`, including the empty ranges of idle partitions."""
+        """Return all ranges, ordered by source, topic and partition.
+
+        The empty ranges of idle partitions are included.
+        """
         return _ranges_between(self.start, self.until)
 
 
@@ -108,8 +110,8 @@ def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
 
     Topics share the limit evenly; larger topics get what smaller topics do not use. The partitions
     of a topic divide its share in the same way. A limit of at least 1 always makes progress if
-    there are new offsets. Raises ValueError for a smaller limit, and with a limit the errors of
-    `ranges_between`.
+    there are new offsets. Raises ValueError for a smaller limit, and with a limit for a partition
+    that `start` lacks or that ends before its start.
     """
     if limit_rows is None:
         return end
@@ -287,10 +289,10 @@ def sample_ranges(
 ) -> list[OffsetRange]:
     """Return ranges of at most `limit` offsets per topic, ordered by topic, partition and offset.
 
-    The partitions of a topic share the limit as in `cut`. If the share of a partition is smaller
-    than its log, half of it is taken from the beginning, where a pipeline starts, and half from the
-    end, where messages have their current structure. Offsets without a record count too. Raises the
-    errors of `cut`.
+    The partitions of a topic share the limit evenly; larger partitions get what smaller ones do not
+    use. If the share of a partition is smaller than its log, half of it is taken from the
+    beginning, where a pipeline starts, and half from the end, where messages have their current
+    structure. Offsets without a record count too. Raises ValueError if the limit is less than 1.
     """
     ranges: list[OffsetRange] = []
     for topic in sorted(end):

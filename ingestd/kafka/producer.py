@@ -23,7 +23,7 @@ _ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send; if `partition` is None, the key selects it as in Java's producer."""
+    """A message to send; its key selects the partition, as in Java's producer, if that is None."""
 
     key: bytes | None
     value: bytes | None

@@ -110,7 +110,7 @@ class KafkaSource:
     def group(self) -> str:
         """The consumer group to which offsets are committed for lag tools.
 
-        With the startup mode "group-offsets", reading begins at its offsets.
+        With the startup mode "group-offsets", reading begins at the offsets of this group.
         """
         return self.properties.get("group.id", f"ingestd-{self.name}")
 
@@ -151,7 +151,7 @@ class KafkaSource:
         return re.fullmatch(self.topic_pattern, topic) is not None
 
     def selected(self, topics: Iterable[str]) -> list[str]:
-        """Return the topics, of `topics`, that the source reads, sorted."""
+        """Return those of the `topics` that the source reads, sorted."""
         return sorted(topic for topic in topics if self.selects(topic))
 
     def to_document(self) -> dict[str, Any]:
@@ -175,7 +175,8 @@ class KafkaSource:
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
     """Return the properties of a consumer: the user's, and properties that ingestd requires.
 
-    Raises ConfigError if `check_properties` rejects the user's properties.
+    Raises ConfigError if a property of the user is missing or not allowed, or if authentication by
+    tokens is not possible.
     """
     _refuse_properties(source)
     return {**_TUNED, "group.id": source.group, **_client_properties(source), **_FIXED}
@@ -184,7 +185,8 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
 def admin_properties(source: KafkaSource) -> dict[str, str]:
     """Return the properties of an admin client: the user's, except properties only for consumers.
 
-    Raises ConfigError if `check_properties` rejects the user's properties.
+    Raises ConfigError if a property of the user is missing or not allowed, or if authentication by
+    tokens is not possible.
     """
     _refuse_properties(source)
     user_properties = {
@@ -196,10 +198,10 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def producer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return the properties of an idempotent producer, including those of `admin_properties`.
+    """Return the properties of an idempotent producer: the user's, and those that ingestd requires.
 
-    By default, keys select partitions as in Java's producer. Raises ConfigError if
-    `check_properties` rejects the properties of the user.
+    By default, keys select partitions as in Java's producer. Raises ConfigError if a property of
+    the user is missing or not allowed, or if authentication by tokens is not possible.
     """
     return {
         "linger.ms": "5",

@@ -17,7 +17,10 @@ class RecordLog(Protocol):
     """Reads the logs of the topics of all sources, outside of a batch."""
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
-        """Return, for each partition of a topic, the range from its first offset to its end."""
+        """Return, for each partition of a topic, the range from its first offset to its end.
+
+        Returns [] if the topic does not exist.
+        """
         ...
 
     def read(
@@ -40,8 +43,8 @@ class KafkaRecordLog:
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
         """Return, for each partition of a topic, the range from its first offset to its end.
 
-        Returns [] if the topic does not exist or the source does not select it. Raises the errors
-        of `OffsetClient`.
+        Returns [] if the topic does not exist or the source does not select it. Raises SourceError
+        if the brokers do not respond or reject the client, ConfigError for invalid properties.
         """
         with closing(OffsetClient(source)) as client:
             partitions = {topic: client.list_topic_partitions().get(topic, ())}
@@ -58,7 +61,9 @@ class KafkaRecordLog:
         """Yield the records of a range in chunks, in order of offset.
 
         With `headers`, chunks have the headers of records. Reading ends without an error at the
-        first record that cannot be read. Raises the errors of `fetch_readable`.
+        first record that cannot be read. Raises LogChangedError if the log no longer has the range,
+        SourceError if the brokers do not respond or reject the client, and ConfigError for invalid
+        properties.
         """
         return fetch_readable(source, [offset_range], self.bounds, _end_there, headers=headers)
 

@@ -74,14 +74,18 @@ class RegistryHttp:
     def get_list(self, path: str) -> list[Any] | None:
         """Return the JSON array at a path; None if the registry does not have it.
 
-        Raises the errors of `get`.
+        Raises ConfigError if the registry rejects the credentials or redirects the request, or if a
+        file with credentials cannot be read; SourceError if no address gave a usable response in
+        time.
         """
         return self._get(path, _array)
 
     def get_text(self, path: str) -> str | None:
         """Return the text at a path; None if the registry does not have it.
 
-        Raises the errors of `get`.
+        Raises ConfigError if the registry rejects the credentials or redirects the request, or if a
+        file with credentials cannot be read; SourceError if no address gave a usable response in
+        time.
         """
         return self._get(path, _text)
 
@@ -268,7 +272,7 @@ def _error_document(data: bytes) -> Mapping[str, Any]:
 
 
 def note(figure: str, count: int = 1) -> None:
-    """Add `count` to a counter of registry requests: REQUESTS, FAILURES, HITS or OUTAGE_MS."""
+    """Add `count` to a counter of registry requests, such as "requests" or "outage_ms"."""
     with _lock:
         _figures[figure] += count
 

@@ -43,7 +43,7 @@ class RegistryProtocol(Protocol):
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        Paths are found in references, and `earlier` yields them.
+        `path` is from a reference or from `earlier`.
         """
         ...
 
@@ -82,8 +82,8 @@ class _Opened:
 class SchemaReading:
     """Reads schemas with their references; at most `capacity` versions are cached.
 
-    Methods raise the errors of `RegistryProtocol`, and SourceError for a schema with more than 1000
-    references.
+    Methods raise SourceError if the registry does not respond, a response is invalid or a schema
+    has more than 1000 references, and ConfigError if the registry rejects the credentials.
     """
 
     def __init__(self, protocol: RegistryProtocol, cache: RegistryCache, capacity: int) -> None:

@@ -32,7 +32,8 @@ _KINDS = frozenset(get_args(SchemaKind))
 class ConfluentProtocol:
     """The protocol of Confluent's registry, in which the id of a schema is a number or a GUID.
 
-    Methods raise the errors that `RegistryProtocol` states.
+    Methods raise SourceError if the registry does not respond or a response is invalid, and
+    ConfigError if it rejects the credentials.
     """
 
     def __init__(self, http: RegistryHttp) -> None:
@@ -49,7 +50,7 @@ class ConfluentProtocol:
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        Paths are found in references, and `earlier` yields them.
+        `path` is from a reference or from `earlier`.
         """
         document = self._http.get(path)
         return None if document is None else _document(document)
@@ -118,7 +119,8 @@ class ApicurioProtocol:
     """The protocol of Apicurio's registry, in which ids have a kind, such as `contentIds/7`.
 
     `api` is the version of the API. A number is an id of the kind `id_kind`: `contentIds` or
-    `globalIds`. Methods raise the errors that `RegistryProtocol` states.
+    `globalIds`. Methods raise SourceError if the registry does not respond or a response is
+    invalid, and ConfigError if it rejects the credentials.
     """
 
     def __init__(self, http: RegistryHttp, api: int, id_kind: str) -> None:
@@ -135,7 +137,7 @@ class ApicurioProtocol:
     def version(self, path: str) -> RegistryDocument | None:
         """Return the schema version at a path of the registry; None if it does not exist.
 
-        Paths are found in references, and `earlier` yields them.
+        `path` is from a reference or from `earlier`.
         """
         return self._document(path + self._content, path)
 
@@ -258,8 +260,9 @@ class SchemaRegistry:
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema, newest first, at most 50 per subject.
 
-        The result is empty for a schema that Confluent's protocol identifies by a GUID. Raises the
-        errors of `find`.
+        The result is empty for a schema that Confluent's protocol identifies by a GUID. Raises
+        SourceError if the registry does not respond or a response is invalid, ConfigError if it
+        rejects the credentials.
         """
         cache = _caches.setdefault(self.settings, RegistryCache())
         return self._reading(cache).earlier(schema_id)

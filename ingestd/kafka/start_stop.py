@@ -15,7 +15,10 @@ from ingestd.kafka.properties import KafkaSource
 
 
 class Cluster(Protocol):
-    """The requests to a cluster that the modes need; `OffsetClient` implements them."""
+    """The requests to a cluster by which start and end offsets are found.
+
+    `OffsetClient` implements them. All methods raise SourceError if the brokers do not respond.
+    """
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of each existing topic that the source selects."""
@@ -27,7 +30,10 @@ class Cluster(Protocol):
         """Return the last stable offsets; all records before them are committed or aborted."""
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """Return the offset of the first record at or after a time in ms since 1970, if any."""
+        """Return the offset of the first record at or after a time (ms since 1970) in each log.
+
+        Partitions without such a record are left out.
+        """
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
         """Return the committed offsets of a consumer group, for partitions that have one."""

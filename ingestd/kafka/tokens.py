@@ -60,7 +60,7 @@ def _logged(source_name: str, function: TokenFunction) -> TokenFunction:
 def with_token_function(source: KafkaSource, properties: Mapping[str, str]) -> dict[str, Any]:
     """Return properties for a Python client, with the token function if the source has one.
 
-    Raises the errors of `token_function`.
+    Raises ConfigError, ImportError, RuntimeError or ValueError for invalid properties.
     """
     function = token_function(source)
     return dict(properties) if function is None else {**properties, TOKEN_FUNCTION: function}

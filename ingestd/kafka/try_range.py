@@ -31,11 +31,12 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a process that reads ranges as a trial.
+    """Start a process that tries to read ranges.
 
-    With `first_only`, it reads only one chunk of them. A single range is fetched one record batch
-    at a time, and its chunk is one record. `memory` is the memory limit of the process in bytes.
-    The exit code is 0 on success, as the module describes.
+    Its exit code is 0 if it could read them, or if a topic partition has changed so that only a
+    restart helps. With `first_only`, it reads only the first chunk. A single range is fetched one
+    record batch at a time, and its chunk is one record. `memory` is the memory limit of the process
+    in bytes.
     """
     if len(ranges) == 1:
         other_properties = {

@@ -29,9 +29,10 @@ def find_unreadable(
 ) -> list[Unreadable]:
     """Return the ranges of one source that cannot be read, each from its first unreadable offset.
 
-    `memory` is the memory limit of the separate process in bytes, and `read` reads ranges like
-    `read_apart`. Ranges whose brokers do not respond are left out. Raises the errors of `read` and
-    `is_reachable`.
+    `memory` is the memory limit of the separate process in bytes. `read` reads ranges in the
+    process, and returns the parts that it did not read and the reason. Ranges whose brokers do not
+    respond are left out. Raises ConfigError for invalid properties, and SourceError if no token
+    could be fetched.
     """
     left, reason = read(source, ranges, memory)
     if len(left) > 1:

@@ -50,8 +50,8 @@ def raised_error(text: str) -> IngestdError | None:
 def task_error(text: str) -> IngestdError:
     """Return the error for a job whose task has failed in all of Spark's attempts.
 
-    `text` is the traceback that Spark reports. The error is the result of `raised_error`, a
-    WorkerLostError if a worker was killed or ran out of memory, or else a RetryableError.
+    `text` is the traceback that Spark reports. The result is the last error of `ingestd.errors` in
+    it, a WorkerLostError if a worker was killed or ran out of memory, or else a RetryableError.
     """
     if raised := raised_error(text):
         return raised

@@ -127,8 +127,8 @@ class MicroBatch:
     def run(self, batch_id: int) -> Offsets:
         """Run and commit one batch; return the next offset to read of each topic partition.
 
-        Topics that are set aside are left out. For a partition that is set aside, this is the first
-        offset that is not read. Raises the error that prevented a commit.
+        Topics that are set aside are left out of the result; for a topic partition that is set
+        aside, the offset is the first that is not read. Raises the error that prevented a commit.
         """
         try:
             return self._run(batch_id)

@@ -79,8 +79,10 @@ class Pipeline:
         """Recover the position from the tables and start the query.
 
         With `until_latest` the query ends at the current end offsets of the topics; otherwise it
-        ends only if all sources are bounded. Raises the errors of `lead`, `TableRegistry.open`,
-        `recover`, `bounds_ahead` and `build_session`, and JvmLostError if the JVM ends.
+        ends only if all sources are bounded. Raises FencedError if another process leads the
+        pipeline, ProgressLostError or OffsetLostError if the position cannot be recovered,
+        JvmLostError if the JVM ends, and the other errors of `TableRegistry.open`, `recover` and
+        `build_session`.
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
@@ -150,9 +152,10 @@ class Pipeline:
         """Wait up to `timeout` seconds, but at least one; return whether the query has ended.
 
         Also renews progress records and retries unreadable partitions. Raises the error that ended
-        the query (RetryableError for a failure of Spark, JvmLostError if the JVM ended), the errors
-        of `MicroBatch.refresh_records` and `SetAsideTopics.poll`, and PolicyStopError if the query
-        ended by itself with topics or partitions set aside.
+        the query (RetryableError for a failure of Spark, JvmLostError if the JVM ended),
+        FencedError or the error of a commit if progress records cannot be renewed, SourceError if a
+        retry requires a restart of the query, and PolicyStopError if retries are exhausted or the
+        query ended by itself with topics or partitions set aside.
         """
         with reported_jvm_exit():
             return self._await_termination(timeout)
@@ -298,14 +301,16 @@ class CommitPreconditions:
     def learn(self, ranges: list[OffsetRange]) -> None:
         """Look up and store the keys of topics that are read for the first time.
 
-        Raises the errors of `TopicKeyCheck.learn`.
+        Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
+        respond.
         """
         self.topics.learn(ranges)
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise FencedError or LogChangedError if the batch must not be committed.
+        """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated.
 
-        Raises the other errors of `Leadership.check` and `TopicKeyCheck.check`, too.
+        Raises SourceError if brokers do not respond, FormatError if the leader's term file is
+        invalid, and StorageError if it cannot be read.
         """
         self.leadership.check()
         self.topics.check(ranges)
@@ -345,7 +350,9 @@ class GroupOffsets:
 def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
     """Claim the leadership of a pipeline for this process, and return it.
 
-    Raises the errors of `Leadership.claim`.
+    Raises FencedError if another process has replaced this process as the leader, FormatError if a
+    term file is invalid, and StorageError if the warehouse does not respond or too many processes
+    claim leadership at the same time.
     """
     folder = pipeline_folder(settings.warehouse, settings.name)
     leadership = Leadership(io, folder, settings.name, this_process())

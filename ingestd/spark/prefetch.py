@@ -78,11 +78,11 @@ class Prefetch:
 
     @contextmanager
     def exchange(self, context: BatchContext, groups: Groups) -> Iterator[Exchange]:
-        """Yield the exchange of a batch, with the prefetched stage 1 if that fits the batch.
+        """Yield the exchange of a batch, with the prefetched stage 1 if it was made for this batch.
 
-        It fits if it has the same ranges and the same view; otherwise it is discarded. The exchange
-        must not be used after the block, which releases its folder. Raises StorageError if the
-        folder cannot be created.
+        A stage 1 with other offset ranges or another context is discarded. The exchange must not be
+        used after the block, which releases its folder. Raises StorageError if the folder cannot be
+        created.
         """
         begun, self._begun = self._begun, None
         with ExitStack() as stack:

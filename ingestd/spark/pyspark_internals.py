@@ -67,7 +67,7 @@ def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no 
     """Start the callback server of a gateway so that it requires the gateway's secret.
 
     PySpark would start the server without a secret. py4j's client in the JVM loses its own secret
-    when it is given the address of the server, so it is set again.
+    when it is given the address of the server, so the secret is set again.
     """
     secret = gateway.java_parameters.auth_token
     gateway.python_parameters.auth_token = secret

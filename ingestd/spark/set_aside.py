@@ -94,7 +94,8 @@ class QueryRetries:
     def is_deciding(self) -> bool:
         """Whether a partition has no retries left and is not decided yet.
 
-        The run must not end before: it either stops with an error or skips the unreadable range.
+        The run must not end before the decision: to stop with an error or to skip the unreadable
+        range.
         """
         return any(self._is_exhausted(partition) for partition in self._waiting)
 
@@ -273,7 +274,9 @@ class SetAsideTopics:
     def poll(self) -> None:
         """Check or start a retry of an unreadable partition.
 
-        Raises the errors of `QueryRetries.poll`.
+        Raises SourceError, which restarts the query, if a partition is readable again or its
+        unreadable range is skipped; PolicyStopError if its retries are exhausted and the range must
+        not be skipped.
         """
         self._retries.poll()
 
@@ -289,8 +292,8 @@ class SetAsideTopics:
     def refuse_end(self) -> None:
         """Raise PolicyStopError if a topic or partition is set aside, as the run is incomplete.
 
-        Waits until no partition is undecided (see `QueryRetries.is_deciding`), and raises the
-        errors of `QueryRetries.poll`.
+        Waits until no partition with exhausted retries is undecided. Raises SourceError, which
+        restarts the query, if a partition is readable again or its unreadable range is skipped.
         """
         while self._retries.is_deciding:
             self._retries.poll()

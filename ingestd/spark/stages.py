@@ -104,6 +104,7 @@ def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Ite
 class Exchange:
     """The exchange between the stages of one batch: its folder, and a prefetched stage 1.
 
+    `folder` is the local folder for the blobs (None: they are sent through Spark's shuffle).
     `prefetched` is used by the first attempt only. `on_submit` is called when an attempt is about
     to be submitted.
     """
@@ -123,7 +124,8 @@ def run_stages(
 
     A single group needs no shuffle: one task runs both stages. Raises the first FatalError in the
     order of tasks; files that other tasks wrote remain as orphan files. If a task fails in all of
-    Spark's attempts, raises the error of `task_error`.
+    Spark's attempts, raises its IngestdError, a WorkerLostError if a worker was killed or ran out
+    of memory, or else a RetryableError.
     """
     pairs, exchange.prefetched = exchange.prefetched, None
     try:

@@ -104,7 +104,8 @@ def sort_messages(
     """Read the messages of an envelope's schema, and group them by kind.
 
     `skip` bytes precede each encoded record. If `key_names` is given, only these fields of the
-    before images are read. Raises the errors of `AvroReader.read`.
+    before images are read (None: all fields). Raises ConfigError if the messages are too large to
+    be read together.
     """
     wanted: Wanted = {
         _OP: None,
@@ -216,9 +217,9 @@ _MARKS = frozenset({"snapshot"})
 
 
 def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
-    """Return the log position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,).
+    """Return the log position of each change, -1 if it has none; shape (n,).
 
-    `fields` are the fields of `source`, by name; `rows` is the number of changes.
+    `fields` are the arrays of the fields of `source`, by name; `rows` is the number n of changes.
     """
     present = {name: array for name, array in fields.items() if array.null_count < len(array)}
     stated = present.keys() - _MARKS
@@ -233,9 +234,9 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
 
 
 def source_snapshots(fields: Fields, rows: int) -> Mask:
-    """Return a mask of the changes that are snapshot rows; shape (n,).
+    """Return a mask (n,) of the changes that are rows of a snapshot of the source.
 
-    The arguments are those of `source_positions`.
+    `fields` are the arrays of the fields of `source`, by name; `rows` is the number n of changes.
     """
     marks = fields.get("snapshot")
     if marks is None:

@@ -182,7 +182,7 @@ def _read_in_python(
 def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
     """Return the rejection reason of each message in the mask `bad`, by index.
 
-    `stage` is the stage that failed, as in `Reason`.
+    `stage` is the stage that failed, such as "decode".
     """
     document = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{document} does not match its Avro schema")

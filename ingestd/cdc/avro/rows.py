@@ -249,7 +249,11 @@ class AvroColumn:
     array: Array
 
     def cells(self) -> Cells:
-        """Return the cells in the type of the column. Raises one of `CELL_ERRORS`."""
+        """Return the cells in the type of the column.
+
+        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        MsgspecError if a value does not fit.
+        """
         left_out = _find_left_out(self.array)
         array = _without(self.array, left_out)
         if self.node is None:
@@ -329,8 +333,7 @@ class AvroChanges:
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
     """Return a batch of the valid changes; add the reasons of the invalid changes to `refused`.
 
-    The keys of `refused` are the indices of messages in their group. Returns None if no change is
-    valid.
+    `refused` is by the index of the message in its group. Returns None if no change is valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     messages = table.changes.indices
@@ -352,7 +355,8 @@ class _AvroImage:
     def cells(self, column: WireColumn, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column, or None if no image has it.
 
-        Raises one of `CELL_ERRORS` if a value does not fit.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        MsgspecError if a value does not fit.
         """
         field = self._field(column, wanted)
         return None if field is None else field.cells()

@@ -35,9 +35,9 @@ class MessageBytes:
 def read_value(data: MessageBytes, at: int, node: AvroNode) -> ValueAndEnd:
     """Return the value at the offset `at`, and the offset after it.
 
-    The value has the Python type from which Arrow builds an array of the type
-    `cdc.avro.arrow_types.storage_type`. Raises BrokenValueError if the bytes do not match the
-    schema, and CellBudgetError if items of arrays and maps exceed the budget.
+    The value has the Python type from which Arrow builds an array of the node's storage type.
+    Raises BrokenValueError if the bytes do not match the schema, and CellBudgetError if items of
+    arrays and maps exceed the budget.
     """
     return _READ[node.kind](data, at, node)
 

@@ -22,7 +22,7 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """A cache of parsed schemas by schema frame, including invalid schemas."""
+    """A cache of parsed schemas by the reference in messages, including invalid schemas."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -32,8 +32,9 @@ class AvroWriters:
     def node(self, frame: SchemaFrame, stage: str) -> AvroNode:
         """Return the parsed schema to which a frame refers.
 
-        Raises RecordError if the schema does not exist or cannot be used, and the errors of
-        `SchemaLookup`. `stage` is the stage in the reasons of errors.
+        `stage` is the stage that errors state. Raises RecordError if the schema does not exist or
+        cannot be used, SourceError if the registry does not respond, and ConfigError if it rejects
+        the credentials.
         """
         schema = self._nodes.get(frame.mark)
         if schema is None:
@@ -71,8 +72,9 @@ def registered_schema(
 ) -> RegisteredSchema:
     """Return the registered schema to which a frame refers.
 
-    Raises RecordError if the schema does not exist or is of another kind, and the errors of
-    `SchemaLookup`. `stage` is the stage in the reasons of errors.
+    `stage` is the stage that errors state. Raises RecordError if the schema does not exist or is of
+    another kind, SourceError if the registry does not respond, and ConfigError if it rejects the
+    credentials.
     """
     schema_id = frame.schema_id(stage)
     registered = schemas.find(schema_id)

@@ -40,9 +40,9 @@ class ColumnEncoding:
     """How the native reader parses and stores the JSON values of a column.
 
     `spec` is the plan node that parses the values, and `storage` the Arrow type of the buffers that
-    it fills. `finish`, if not None, converts an array of this type to the array of the column. If
-    `comparable` is false (raw JSON, times that are rounded, floats), stored values cannot be
-    compared to detect that a key has changed.
+    it fills. `finish` converts an array of this type to the array of the column (None: no
+    conversion). If `comparable` is false (raw JSON, times that are rounded, floats), stored values
+    cannot be compared to detect that a key has changed.
     """
 
     spec: Spec
@@ -84,20 +84,14 @@ def time_encoding(per_milli: int) -> ColumnEncoding:
 
 
 def temporal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of JSON integers in the unit of `data_type`, a date, time or timestamp.
-
-    The native reader returns the same array as `temporal_columns.read_integers`.
-    """
+    """Return the encoding of JSON integers in the unit of a date, time or timestamp type."""
     if data_type.root == "TIME":
         return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
     return integer_encoding(to_arrow_type(data_type))
 
 
 def iso_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of ISO 8601 strings that are dates, times or timestamps.
-
-    The native reader returns the same array as `temporal_columns.read_texts`.
-    """
+    """Return the encoding of ISO 8601 strings that are dates, times or timestamps."""
     target = to_arrow_type(data_type)
 
     def finish(texts: Array) -> Array:
@@ -128,8 +122,8 @@ def decimal_encoding(data_type: DataType) -> ColumnEncoding:
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
     """Return the encoding of decimals that are unscaled integers in base64.
 
-    Returns None if the native reader cannot decode them: it supports only scales from 0 to 38. The
-    native reader returns the same array as `decimal_columns.from_unscaled`.
+    `scale` is the number of fractional digits. Returns None if the native reader cannot decode
+    them: it supports only scales from 0 to 38.
     """
     if not 0 <= scale <= 38:
         return None
@@ -158,8 +152,8 @@ class ColumnReader:
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
         """Return the Arrow array of decoded values, and a mask of omitted values or None.
 
-        The mask is None if no value is omitted. Raises one of `record_errors.BUILD_ERRORS` if a
-        value does not fit.
+        The mask is None if no value is omitted. Raises ValueError, TypeError, ArithmeticError,
+        RecursionError or ArrowException if a value does not fit.
         """
         if self.wire is str:
             array = self.build(values)
@@ -214,7 +208,8 @@ class PlanColumn:
     def as_declared(self, array: Array) -> Array:
         """Convert an array from the type in messages to the declared type.
 
-        Raises the errors of `recast`.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError or ArrowException if a value
+        does not fit the declared type.
         """
         if self.column is None or not self.is_declared:
             return array

@@ -105,7 +105,10 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds of array elements or object values, without their prefix `prefix`."""
+    """Return the kinds that begin with `prefix`, without the prefix.
+
+    These are the kinds of array elements or object values.
+    """
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 

@@ -45,7 +45,7 @@ class _Type:
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
     """Return the column `name` of the MySQL type `text`, such as `int(11) unsigned`.
 
-    Unknown types become STRING. `mapping` contains options of `type_mapping`.
+    Unknown types become STRING. `mapping` contains type mapping options, such as `to-string`.
     """
     match = _TYPE.fullmatch(text)
     if match is None:

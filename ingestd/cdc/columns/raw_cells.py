@@ -42,8 +42,9 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 def read_cell(raw: bytes, data_type: DataType) -> Cell:
     """Convert a JSON value to the Python value that Arrow accepts for the type; None for null.
 
-    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS` if the value does not fit the type,
-    and CellBudgetError (a ValueError) if it exceeds its cell budget.
+    Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or MsgspecError if
+    the value does not fit the type, and CellBudgetError (a ValueError) if it exceeds its cell
+    budget.
     """
     return _read(raw, data_type, CellBudget(len(raw)))
 
@@ -171,7 +172,8 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
     """Parse a JSON number or a string as a decimal; None for null.
 
     A string is a base64 unscaled integer with the scale `scale` if `base64` is set, else a quoted
-    number. Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS` for any other value.
+    number. Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+    MsgspecError for any other value.
     """
     value = _DECODE(raw)
     if value is None:
@@ -186,7 +188,8 @@ def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
 
     Objects, which contain their scale, are converted to plain notation. So are strings if `base64`
     is set: they are base64 unscaled integers with the scale `scale`. All other values are returned
-    unchanged. Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS` for an invalid value.
+    unchanged. Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+    MsgspecError for an invalid value.
     """
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)

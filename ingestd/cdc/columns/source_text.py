@@ -50,7 +50,7 @@ _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def source_text_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for a column whose meaning is one of `SOURCE_MEANINGS`."""
+    """Return the reader for a column whose values are text in the format of the source database."""
     numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
     if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:
         return decimal_numbers(column.data_type)
@@ -88,7 +88,8 @@ def _finish(column: WireColumn) -> Finish:
 def read_source_texts(texts: Array, data_type: DataType) -> Array:
     """Convert strings in the source database's format to an array of the type.
 
-    Raises one of `record_errors.BUILD_ERRORS` if a string is invalid.
+    Raises ValueError, TypeError, ArithmeticError, RecursionError or ArrowException if a string is
+    invalid.
     """
     root = data_type.root
     arrow_type = to_arrow_type(data_type)

@@ -74,7 +74,7 @@ def may_hold_text(array: Array) -> bool:
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
-    """Return an empty list; this is the `Find` of columns whose values are never omitted."""
+    """Return an empty list, for columns whose values are never omitted."""
     return []
 
 

@@ -129,8 +129,8 @@ def recast(array: Array, column: WireColumn) -> Array:
     """Convert the array of a column to its declared type.
 
     Timestamps and times are rounded down to the declared precision. Floats become strings as in
-    Java: 1.0E20. Raises one of `record_errors.BUILD_ERRORS` if a value is out of range, or would
-    lose information in any other way.
+    Java: 1.0E20. Raises ValueError, TypeError, ArithmeticError, RecursionError or ArrowException if
+    a value is out of range, or would lose information in any other way.
     """
     declared = column.declared
     if declared is None:

@@ -95,8 +95,8 @@ _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 class CanalDialect:
     """A converter of Canal messages to changes.
 
-    `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. If `images`, the before images
-    of updates are kept.
+    `type_mapping` are options such as `to-string`. If `images`, the before images of updates are
+    kept.
     """
 
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:

@@ -129,8 +129,8 @@ class FlatDialect:
     ) -> NormalizedEvent | TruncateEvent | None:
         """Return the change or truncate of a message, or None for other control messages.
 
-        If the row is null, returns the result of `normalize_tombstone`. Raises RecordError if the
-        message is invalid.
+        If the row is null, returns the delete of the row with the message key, or None without a
+        key. Raises RecordError if the message is invalid.
         """
         envelope, row = self._values.open(value)
         if row == NULL:

@@ -45,7 +45,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 class DebeziumDialect:
     """A converter of Debezium messages to changes.
 
-    Their events have the layout of normalized events already, and are only extracted from their
+    The messages have the layout of normalized events already, and are only extracted from their
     Connect envelopes.
     """
 

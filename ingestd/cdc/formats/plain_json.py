@@ -71,9 +71,10 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of a row, or the result of `normalize_tombstone` if the row is null.
+        """Return the insert of a row, or a delete by the message key if the row is null.
 
-        Raises RecordError if the value is not a JSON object, or has an invalid envelope.
+        Returns None if the row is null and the message has no key. Raises RecordError if the value
+        is not a JSON object, or has an invalid envelope.
         """
         envelope, row = self._values.open(value)
         if row == NULL:

@@ -88,9 +88,9 @@ class ProtobufFields:
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
         """Return the frame with the message type of a message added.
 
-        This is the name of the type, or else the message indexes, which become `detail`. A frame
-        that already has a message type keeps it. If the indexes are invalid, the frame is returned
-        unchanged.
+        The type is given by its name (`type_name`), or else by the message indexes (`detail`). A
+        frame that already has a message type keeps it. If the indexes are invalid, the frame is
+        returned unchanged.
         """
         if self._has_names:
             name, at = _type_name(message, frame.skip)
@@ -125,8 +125,9 @@ class ProtobufFields:
     ) -> Fields:
         """Read messages of one type into columns; add reasons of rejected messages to `refused`.
 
-        Raises RecordError if the schema does not exist or is invalid, and the errors of
-        `SchemaLookup`.
+        `refused` is by index, and `stage` is the stage in the reasons. Raises RecordError if the
+        schema does not exist or is invalid, SourceError if the registry does not respond, and
+        ConfigError if it rejects the credentials.
         """
         document = "message key" if stage == "key" else "message value"
         try:

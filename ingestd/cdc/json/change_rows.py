@@ -45,7 +45,12 @@ class Events:
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
-    """Build a change batch from a table's events. Raises the errors of `assemble_changes`."""
+    """Build a change batch from a table's events.
+
+    Raises RecordError if a change has no row or no columns, and ValueError, TypeError,
+    ArithmeticError, RecursionError, ArrowException or MsgspecError for a value that does not fit
+    its column.
+    """
     return assemble_changes(_table_changes(plan, events))
 
 
@@ -119,7 +124,8 @@ class _StructImage:
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column, or None if no image has it.
 
-        Raises one of `CELL_ERRORS` if a value does not fit.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        MsgspecError if a value does not fit.
         """
         if wanted is None:
             return _read(column, self._values(column), self.there)

@@ -96,9 +96,9 @@ def read_event(payload: bytes, topic: str) -> Event | None:
 def is_control(head: Head, payload: bytes, topic: str) -> bool:
     """Return whether a payload is a heartbeat, schema change event or transaction event.
 
-    `head` has its outer fields. A row may have a column with the name of a field of such an event,
-    such as `ts_ms`, but it has other fields than a heartbeat or transaction event, and no `source`
-    as a schema change event has.
+    `head` has the outer fields of the payload. A row may have a column with the name of a field of
+    a control message, such as `ts_ms`, but it has other fields than a heartbeat or transaction
+    event, and no `source` as a schema change event has.
     """
     if not is_null(head.op):
         return False

@@ -65,10 +65,11 @@ class _Read:
 
 
 class JsonChanges:
-    """The decoder of one JSON format.
+    """The decoder of the JSON format `name`.
 
-    It caches the plans of tables, so one decoder should be used for many chunks. If `module` is
-    None, all messages are decoded in Python, with the same results.
+    `dialect` maps a message to a normalized event, and `native` describes the same format for the
+    native extension `module`. If `module` is None, all messages are decoded in Python, with the
+    same results. Plans of tables are cached, so one decoder should be used for many chunks.
     """
 
     def __init__(

@@ -201,8 +201,8 @@ class Layout(Protocol):
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """Convert the columns that were read from messages to changes.
 
-        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
-        only Python can decode the messages.
+        `offsets` are the offsets of the messages. Raises IrregularError, MsgspecError,
+        UnicodeDecodeError or RecursionError if only Python can decode the messages.
         """
         ...
 
@@ -228,8 +228,8 @@ class TwoImages:
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """Convert the columns that were read from messages to changes.
 
-        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
-        only Python can decode the messages.
+        `offsets` are the offsets of the messages. Raises IrregularError, MsgspecError,
+        UnicodeDecodeError or RecursionError if only Python can decode the messages.
         """
         kinds = self.kinds(columns)
         before = ColumnImage(columns, self.before, flags(columns[self.before]))
@@ -241,8 +241,9 @@ class TwoImages:
 class OneRow:
     """The layout of messages with one row, and in updates also its old values.
 
-    `row` is the path of the row, which in deletes is the deleted row, and `old` the path of the old
-    values (None: messages do not contain them). The other fields are those of `TwoImages`.
+    `root` is the node of a whole message. `row` is the path of the row, which in deletes is the
+    deleted row, and `old` the path of the old values (None: messages do not contain them). `kinds`
+    reads the row kinds from the columns of messages, `log` their log positions.
     """
 
     root: Spec
@@ -254,8 +255,8 @@ class OneRow:
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """Convert the columns that were read from messages to changes.
 
-        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
-        only Python can decode the messages.
+        `offsets` are the offsets of the messages. Raises IrregularError, MsgspecError,
+        UnicodeDecodeError or RecursionError if only Python can decode the messages.
         """
         kinds, there = self.kinds(columns), flags(columns[self.row])
         if not there.all():
@@ -271,9 +272,11 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """The layout of messages as in `OneRow`, but with a list of one or more rows.
+    """The layout of messages with a list of one or more rows, and in updates also their old values.
 
-    `row` is the path of the rows, and `old` the path of the list of their old values.
+    `root` is the node of a whole message, `row` the path of the rows, and `old` the path of the
+    list of their old values. `kinds` reads the row kinds from the columns of messages, `log` their
+    log positions.
     """
 
     root: Spec
@@ -285,8 +288,8 @@ class ListedRows:
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
         """Convert the columns that were read from messages to changes, one for each listed row.
 
-        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
-        only Python can decode the messages.
+        `offsets` are the offsets of the messages. Raises IrregularError, MsgspecError,
+        UnicodeDecodeError or RecursionError if only Python can decode the messages.
         """
         kinds, sizes, olds = self.kinds(columns), counts(columns[self.row]), columns[self.old]
         if not sizes.all():
@@ -375,7 +378,8 @@ class SourceLog:
     def read(self, columns: Columns, kinds: Kinds) -> Log:
         """Return the log positions of changes, and which of them are snapshot rows.
 
-        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
+        Raises IrregularError, MsgspecError, UnicodeDecodeError or RecursionError if only Python can
+        decode the messages.
         """
         size = len(kinds)
         lsn, has_lsn = numbers(columns, self.lsn, size)

@@ -24,7 +24,7 @@ NativeImage = Image[PlanColumn]
 
 
 class IrregularError(ValueError):
-    """The messages can be decoded only in Python."""
+    """The native reader cannot decode the messages; only Python can."""
 
 
 def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells:
@@ -125,14 +125,14 @@ class ColumnImage(_Unchecked):
     there: Mask
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """Return a mask (n,) of the changes whose image lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         native = self.columns[(*self.path, column.name)]
         if native.seen == np.count_nonzero(self.there):
             return np.zeros_like(self.there)
         return lacking(native, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, or None if no image has it.
+        """Return the cells (n,) of a column, or None if no image has the column.
 
         Raises IrregularError if an absent field has a default, which only Python fills in.
         """
@@ -165,7 +165,7 @@ class MaskedImage(_Unchecked):
     there: Mask
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         return self.image.lacking(column) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
@@ -190,13 +190,15 @@ class GatheredImage(_Unchecked):
         return marks
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         if not len(self.image.there):
             return np.zeros(len(self.indices), np.bool_)
         return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, null without an image; None if no image has it."""
+        """Return the cells (n,) of a column, null without an image; None if no image has the
+        column.
+        """
         indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
         used[indices[indices >= 0]] = True
@@ -221,7 +223,7 @@ class CoalescedImage(_Unchecked):
         return self.first.there | self.second.there
 
     def lacking(self, column: PlanColumn) -> Mask:
-        """Return a mask (n,) of the changes whose image exists, but lacks this field."""
+        """Return a mask (n,) of the changes whose image exists, but lacks the column."""
         return self.first.lacking(column) | self.second.lacking(column)
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:

@@ -59,8 +59,8 @@ class TableNormalizer:
     def needed_before(self, before: bytes) -> bytes:
         """Return the before image of an update if it is needed, or else the JSON text null.
 
-        It is needed if it contains a key column, which may have changed, if `images` is set, or if
-        the key columns are unknown.
+        The image is needed if it contains a key column, which may have changed, if `images` is set,
+        or if the key columns are unknown.
         """
         if self.images or not self.quoted_keys or b"\\" in before:
             # Characters of a name may be escaped.
@@ -73,20 +73,24 @@ class TableNormalizer:
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
         """Return the normalized event of an insert, as JSON.
 
-        `after` is the row, and `where` has the JSON fields of its log position, in the form of
+        `after` is the row, and `where` has the JSON fields of its log position, from
         `where_in_log`.
         """
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the normalized event of an update, as JSON; `where` is as for `insert`.
+        """Return the normalized event of an update, as JSON.
 
-        Row plans read only the key in `before`, unless before images are requested.
+        `after` is the new row and `before` the old row, from which only the key is used unless
+        before images are requested. `where` has the JSON fields of the log position.
         """
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the normalized event of a delete, as JSON; `where` is as for `insert`."""
+        """Return the normalized event of a delete, as JSON.
+
+        `before` is the deleted row, and `where` has the JSON fields of the log position.
+        """
         return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
 
 

@@ -55,9 +55,10 @@ class Decoders:
     def many(self, messages: Sequence[bytes]) -> list[Any]:
         """Decode messages, each of which must be one JSON object.
 
-        Raises one of `PARSE_ERRORS`. The messages are joined by newlines and decoded in one call.
-        If all of them start and end with braces, and the number of objects equals the number of
-        messages, each message is one object; otherwise the messages are decoded one by one.
+        Raises MsgspecError, UnicodeDecodeError or RecursionError if one is not. The messages are
+        joined by newlines and decoded in one call. If all of them start and end with braces, and
+        the number of objects equals the number of messages, each message is one object; otherwise
+        the messages are decoded one by one.
         """
         if self.lines is not None and _all_braced(messages):
             decoded = self.lines(b"\n".join(messages))
@@ -223,7 +224,8 @@ def escaped_name(name: str) -> str:
 def normalized(message: bytes) -> bytes:
     """Return a JSON object with its field names escaped for msgspec.
 
-    Raises one of `PARSE_ERRORS` if a name may need escaping and the object is invalid.
+    Raises MsgspecError, UnicodeDecodeError or RecursionError if a name may need escaping and the
+    object is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message  # no name in it needs escaping
@@ -233,8 +235,8 @@ def normalized(message: bytes) -> bytes:
 def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
     """Return a JSON object with the field names in its row images escaped for msgspec.
 
-    `images` are the fields of the object that contain row images. Raises one of `PARSE_ERRORS` if a
-    name may need escaping and the object is invalid.
+    `images` are the fields of the object that contain row images. Raises MsgspecError,
+    UnicodeDecodeError or RecursionError if a name may need escaping and the object is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message

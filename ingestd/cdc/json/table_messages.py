@@ -79,10 +79,10 @@ class TableMemory:
     """The cached plan for messages with the same table, schema and key, and what it depends on.
 
     `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
-    have no schema. `kinds`, `known` and `declared` are the counts of kinds, the types in the table
-    and the types in the configuration from which the plan was made. `module` builds native plans.
-    `type_mapping` are options of the module `type_mapping`. `wants` are the options of the plan.
-    `width` is the number of columns of the plan that the table lacks.
+    have no schema. `kinds` counts the kinds of JSON values by column; `known` and `declared` are
+    the column types in the table and in the configuration. `module` builds native plans (None: only
+    Python decodes). `type_mapping` are options such as `to-string`. `wants` are the options of the
+    plan. `width` is the number of columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -105,7 +105,8 @@ class TableMemory:
     def renew(self, known: ColumnTypes, declared: ColumnTypes) -> None:
         """Replace the known and declared types, and discard the plan made for the old ones.
 
-        If messages have a schema, a new plan is built immediately. Raises the errors of `plan_of`.
+        If messages have a schema, a new plan is built immediately. Raises RecordError if a column
+        name is invalid, and UnsupportedError if JSON values cannot be read as the type of a column.
         """
         self.known, self.declared = dict(known), dict(declared)
         self.remember(None, self.kinds)
@@ -113,7 +114,7 @@ class TableMemory:
             self.plan = plan_of(self, self.kinds)
 
     def remember(self, plan: RowPlan | None, counts: KindCounts) -> None:
-        """Cache a plan and the kind counts from which it was made, and update `width`."""
+        """Cache a plan, or None, and the counts of value kinds from which it was made."""
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
@@ -133,7 +134,10 @@ class TableMemory:
         return self.plan is None or not exceeds_cell_budget(self.width, values)
 
     def forget(self) -> None:
-        """Discard the plan, and the kind counts of columns that the table lacks."""
+        """Discard the plan, so that the types of columns that the table lacks are determined again.
+
+        The counts of kinds of JSON values of these columns are discarded as well.
+        """
         lacking = frozenset(self.lacking(self.kinds))
         self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
 
@@ -439,7 +443,7 @@ def _add_kinds(cells: dict[str, set[str]], row: bytes) -> None:
 
 
 def check_width(names: Collection[str]) -> None:
-    """Raise RecordError if a message has more than `MOST_IN_A_RECORD` columns."""
+    """Raise RecordError if a message has more than 32,768 columns."""
     if len(names) > MOST_IN_A_RECORD:
         raise record_error(
             "schema",
@@ -455,7 +459,7 @@ def check_column_name(name: str) -> None:
 
 
 def with_counts(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts of kinds, with each of the further messages added `weight` times."""
+    """Return the counts of value kinds by column, each of the `messages` added `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
         for name, kinds in cells.items():

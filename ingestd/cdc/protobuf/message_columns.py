@@ -45,7 +45,8 @@ class ProtoColumn:
     def build(self, values: Sequence[Any]) -> Array:
         """Convert the values of a field to an Arrow array.
 
-        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit the column.
+        Raises ValueError, TypeError, ArithmeticError, RecursionError or ArrowException if a value
+        does not fit the column.
         """
         convert = self.convert
         if convert is not None:

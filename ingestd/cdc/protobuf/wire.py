@@ -26,7 +26,7 @@ _WIRE_OF: Mapping[str, int] = {
 
 
 class WireError(ValueError):
-    """The bytes are not a valid message of the type."""
+    """The bytes are not a valid message of the expected Protobuf type."""
 
 
 def _narrow(value: int) -> int:

@@ -47,9 +47,10 @@ _COMMENT = "Dead letters that were replayed to a topic, and when"
 
 
 class ReplayPosition(NamedTuple):
-    """The position of the original record of a dead letter.
+    """The position of the original record of a dead letter, by which its replay is recorded.
 
-    `timestamp` is None if the record has none, and in marks of older versions.
+    `timestamp` is None if the record has none, or if an older version of ingestd recorded the
+    replay.
     """
 
     source: str
@@ -68,8 +69,8 @@ class ReplayPosition(NamedTuple):
 class Replays:
     """The dead letters of one table that were replayed, by the positions of their records.
 
-    `identifier` is the table with their marks, which need not exist. `positions` are the marks that
-    were read; `mark` does not add to them.
+    `identifier` is the table in which replays are recorded; it need not exist. `positions` are the
+    recorded positions at the time of reading; `mark` does not add to them.
     """
 
     catalog: Catalog

@@ -75,7 +75,7 @@ def base_before(context: BatchContext, identifier: str, position: int) -> BaseSn
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Rows of a table from records of one topic partition, as in `Conformed`."""
+    """Rows of a table, in its columns, from records of one topic partition."""
 
     where: SourcePartition
     source_table: QualifiedSourceTable

@@ -130,9 +130,11 @@ def preceding_rows(history: RowHistory) -> Indices:
 def value_origins(
     history: RowHistory, left_out: Mask, deletes: Indices, preceding: Indices
 ) -> ValueOrigins:
-    """Return the origins of the values of a column; `left_out` (n,) is the mask of omitted values.
+    """Find, for each row of one column, the row or the key in the table from which its value comes.
 
-    `deletes` and `preceding` are the results of `deletes_of_inserts` and `preceding_rows`.
+    `left_out` (n,) is the mask of omitted values. `deletes` (n,) has the index of the delete of the
+    same update, and `preceding` (n,) the index of the newest earlier row of the same key; -1 if
+    there is none.
     """
     count, kinds = len(history.kinds), history.kinds
     here = np.arange(count)

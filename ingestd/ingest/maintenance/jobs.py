@@ -54,8 +54,8 @@ class Expired:
 
     `snapshots`, `changelogs`, `partitions` and `tags` count what was deleted, and `files` is the
     number of files deleted with snapshots and changelogs. `tags_created` is the number of new tags,
-    and `partitions_done` the number of partitions that were marked as done. `iceberg_failed` is as
-    in `CompactionDone`.
+    and `partitions_done` the number of partitions that were marked as done. `iceberg_failed` is
+    whether writing the Iceberg metadata of the table has failed.
     """
 
     job: Job

@@ -79,7 +79,11 @@ def coverage_of(opened: OpenTables) -> Coverage:
 def find_losses(
     opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
 ) -> list[Loss]:
-    """Return the losses of all tables: ranges that logs lost, lost topics, and rerouted ranges."""
+    """Return the losses of all tables: ranges that logs lost, lost topics, and rerouted ranges.
+
+    `logs` is the state of the logs on the brokers, and `compared` how they differ from the records
+    that were read.
+    """
     covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress

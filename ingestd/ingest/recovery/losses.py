@@ -52,7 +52,7 @@ class Loss:
         return self.reason not in ("rerouted", "unreadable")
 
     def dead_letter(self) -> DeadLetter:
-        """Return a dead letter for this loss, which has coordinates but no key and value."""
+        """Return a dead letter for the loss, which has coordinates but no key and value."""
         coordinates = (self.name.topic, self.log[1], self.start)
         text = str(self)
         rejected = RejectedRecord(*coordinates, -1, GAP_STAGE, self.reason, text, None, None)
@@ -112,8 +112,9 @@ def lost_ranges(
 ) -> list[Loss]:
     """Return the losses of records that tables lack and existing logs no longer have.
 
-    `divergences` and `replaced_logs` are as in `LogComparison`. `policies` maps sources to their
-    policy for offsets that are out of range.
+    `divergences` maps a log to the offset from which it differs from the records that were read,
+    and `replaced_logs` are logs whose last covered record is a different one. `policies` maps
+    sources to their policy for offsets that are out of range.
     """
     losses: list[Loss] = []
     for log, state in logs.states.items():
@@ -233,8 +234,8 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
 def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     """Return the losses for which a dead letter is written, one for each table and range.
 
-    The dead-letter table and tables that do not exist yet are included only if no other table lacks
-    the range, and only for records that had not been read when the log lost them.
+    The dead-letter table `dead_letters` and tables that do not exist yet are included only if no
+    other table lacks the range, and only for records that had not been read when the log lost them.
     """
     all_losses = list(losses)
     others = {

@@ -142,7 +142,7 @@ class TopicCluster(Protocol):
 
 
 def log_warnings(warnings: Iterable[str]) -> None:
-    """Log each warning as an event of its own."""
+    """Log each warning as a separate event."""
     for warning in warnings:
         _LOG.warning("configuration_warning", extra={"ctx": {"problem": warning}})
 

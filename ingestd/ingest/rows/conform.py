@@ -74,11 +74,11 @@ class ShapedRows:
     """The rows of a change batch in the columns of their target, or the columns that it lacks.
 
     `table` is the identifier of the target, or None if the batch has no route. `skipped` counts
-    dropped rows by reason, and `rejected` are the rejected records. `batch` are the remaining rows
-    in the columns of the source, or None if no row remains. `rows` are the rows of valid records,
-    as in `Conformed`. If the target does not exist or lacks columns, `rows` is None, and
-    `discovery` contains these columns. `unknown_keys` is as in `ShapedBatch`. If
-    `needs_before_images`, updates may have changed the primary key, which only before images show.
+    dropped rows by reason. `batch` are the remaining rows in the columns of the source, or None if
+    no row remains. `rows` are the rows of valid records in the columns of the target. If the target
+    does not exist or lacks columns, `rows` is None, and `discovery` contains these columns.
+    `unknown_keys` counts updates without a before image that may have changed the primary key. With
+    `needs_before_images`, updates may have changed it unnoticed.
     """
 
     table: str | None
@@ -102,8 +102,10 @@ def shape_rows(
 ) -> ShapedRows:
     """Convert a batch of the chunk to rows of its target, by the settings of target and source.
 
-    `case_sensitive` is whether the catalog accepts new columns with capital letters. Raises one of
-    the errors in `IMPOSSIBLE` if rows conflict with the settings.
+    Covered, truncated and filtered rows are counted as skipped, and invalid records are rejected.
+    If the target lacks a column or type, the result has a discovery and no rows. `case_sensitive`
+    is whether the catalog accepts new columns with capital letters. Raises SchemaConflictError,
+    ConfigError or UnsupportedError if rows conflict with the settings.
     """
     context, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, context)
@@ -416,7 +418,7 @@ def _beyond(
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
     """Return the columns of messages that a table lacks, or has with a type that is too narrow.
 
-    `types` are the types of the columns in messages, also in the result.
+    `types` maps all columns of the messages to their types, and the result the columns to theirs.
     """
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}

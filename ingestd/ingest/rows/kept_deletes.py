@@ -67,8 +67,8 @@ def keep_deletes(
 ) -> dict[str, Values]:
     """Convert the deletes that have a time to updates; return the columns that change.
 
-    `columns` are rows for a table with this schema, as in `Conformed`. Deletes without a time, such
-    as deletes by a row filter, remain deletes.
+    `columns` maps names to the values of rows of a table with this schema. Deletes without a time,
+    such as deletes by a row filter, remain deletes.
     """
     kinds = columns[KIND].to_numpy()
     if soft.column not in columns:

@@ -70,9 +70,11 @@ class Router:
         return None if route is None else route.table
 
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
-        """Return the route of a source table, or None in the same cases as `route`.
+        """Return the route of a source table, or None if it has no route.
 
-        Raises PolicyStopError like `route`.
+        A source table has no route if it is not included or is excluded, if the name of its target
+        is invalid, or if the routing is restricted to another target. Raises PolicyStopError if it
+        is not included, is not excluded by name, and `unmatched` is "fail".
         """
         forms = name_forms(source_table)
         if not self._takes(source_table, forms):

@@ -75,8 +75,9 @@ class Targets:
     def of(self, topic: str, source_table: QualifiedSourceTable) -> Target | None:
         """Return the target of a source table, or None if it has no route.
 
-        Raises PolicyStopError like `Router.route_of`, ConfigError if computed columns depend on
-        each other circularly, and FormatError if the column history of the table is damaged.
+        Raises PolicyStopError if routing does not include the source table and `unmatched` is
+        "fail", ConfigError if computed columns depend on each other circularly, and FormatError if
+        the column history of the table is damaged.
         """
         key = (topic, source_table)
         if key not in self._targets:

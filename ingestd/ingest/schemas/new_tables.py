@@ -166,8 +166,8 @@ def together(
     """Return a type that holds the values of a column's known type (None: unknown) and a new type.
 
     If no type holds the values of both, the result is STRING if the policy converts to text and the
-    known type can be cast to it, else the known type. In the latter case, raises
-    SchemaConflictError if `policy.fails`.
+    known type can be cast to it. Otherwise SchemaConflictError is raised if `policy.fails`, and if
+    not, the result is the known type.
     """
     if known is None:
         return new.as_nullable()

@@ -55,10 +55,10 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
 
     Tables that are not in the context are created, unless all their discoveries are idle. `now_ms`
     is the time in milliseconds since the epoch. A change that the evolution policy does not allow
-    is left out, and a table that cannot be created is in `refused`. If the policy fails, raises
-    SchemaConflictError instead, with the column, the discovery and the solution, and ConfigError or
-    UnsupportedError if options of a new table are invalid. Raises SchemaConflictError in any case
-    if a rename or drop is not possible.
+    is left out, and a table that cannot be created is in `refused`. If the policy is to fail,
+    SchemaConflictError is raised instead, which names the column and the solution, or, for invalid
+    options of a new table, ConfigError or UnsupportedError. A rename or drop that is not possible
+    always raises SchemaConflictError.
     """
     by_table: dict[str, list[Discovery]] = {}
     for discovery in in_order(discoveries):

@@ -44,7 +44,8 @@ def new_comments(
     """Return the comments of a source table that its target may take, by column name of the target.
 
     They differ from the comments of the target, and replace no comment of a user. `schema` is None
-    if the target does not exist. Raises FormatError if the table option is damaged.
+    if the target does not exist. Raises FormatError if the table option with the digests of
+    comments is damaged.
     """
     if settings.evolution.on_comment == "ignore":
         return NO_COMMENTS
@@ -84,7 +85,7 @@ def comment_changes(
     """Yield the schema changes that set comments of a table, and its option with their digests.
 
     `schema` is the schema after the other changes of the same plan. With `only_first`, a column or
-    table that has had a comment takes no other. Raises FormatError if the table option is damaged.
+    table that has had a comment takes no other. Raises FormatError if the option is damaged.
     """
     if not comments:
         return

@@ -22,10 +22,12 @@ DEAD_LETTER_TABLE = "ingestd_dead_letters"
 class BatchLimits:
     """Limits of one micro-batch, in records, bytes, and numbers of tasks.
 
-    A batch of at most `small_batch_records` records runs both stages in one task. `write_tasks` is
-    the number of tasks of the write stage; None uses the parallelism of the Spark session.
-    `worker_memory` is the memory limit of each Python worker, in bytes. The other limits are as in
-    `BatchContext`.
+    A batch of at most `small_batch_records` records runs both stages in one task. A chunk of
+    records is limited to `max_chunk_records` and `max_chunk_bytes`; a record larger than
+    `max_record_bytes` is rejected. `write_buffer_size` limits the rows of a table that a write task
+    processes at a time, `index_cache_bytes` the indexes that a worker caches, and `worker_memory`
+    the memory of a Python worker, all in bytes. `write_tasks` is the number of tasks of the write
+    stage; None uses the parallelism of the Spark session.
     """
 
     small_batch_records: int = 20_000

@@ -36,11 +36,11 @@ def sanitize(name: str) -> str:
 class RouteRule:
     """A routing rule: patterns, and where matching source tables are routed.
 
-    `match` maps some of `PARTS` to regular expressions; a name that a source lacks is matched as
-    "". `to` is the name of the target table; if it is None, the rule does not change the name.
-    `add_columns` are STRING columns with constant values. The columns in `key_columns` precede the
-    columns of the message key in the primary key. `merge_shards` allows source tables that match to
-    share a target.
+    `match` maps "topic", "database", "schema" or "table" to regular expressions; a name that a
+    source lacks is matched as "". `to` is the name of the target table; if it is None, the rule
+    does not change the name. `add_columns` are STRING columns with constant values. The columns in
+    `key_columns` precede the columns of the message key in the primary key. `merge_shards` allows
+    source tables that match to share a target.
     """
 
     match: Mapping[str, str] = field(default_factory=dict)

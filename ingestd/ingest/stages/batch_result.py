@@ -60,10 +60,10 @@ class AttemptResult:
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
-    """Combine the results of the tasks of one run.
+    """Combine the results of all tasks of one run of a batch.
 
-    If source tables must not share a target, only discoveries and truncates of the source tables
-    that the target accepts are used.
+    If several source tables claim a table that they must not share, it is `contested`: the batch
+    runs again, with discoveries and truncates only of the source tables that the table accepts.
     """
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     counts, times = Counts(), BatchTimes()

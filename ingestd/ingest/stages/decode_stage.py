@@ -86,7 +86,8 @@ def shape_again(
 ) -> Iterator[ShapedRows]:
     """Decode chunks of a source again, and yield the rows of their targets without sending them.
 
-    Raises the errors of `decode_ranges`, except errors of fetching.
+    Raises PolicyStopError, SchemaConflictError, ConfigError or UnsupportedError if the
+    configuration or a table does not allow the records.
     """
     task = _DecodeTask(context, 0)
     for chunk in chunks:

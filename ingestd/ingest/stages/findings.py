@@ -73,7 +73,7 @@ def merge_columns(
 ) -> dict[str, DataType] | None:
     """Return all columns with merged types, `known` columns first; None if types cannot be merged.
 
-    `fresh` has the same meaning as in `merge_types`.
+    `fresh` is whether the columns have no files yet, so that their types may also become STRING.
     """
     merged = dict(known)
     for name, data_type in added.items():

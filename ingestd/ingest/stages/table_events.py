@@ -53,8 +53,9 @@ class TableEvents:
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
         """Record all events of a chunk; return dead letters for the rejected events.
 
-        Raises SchemaConflictError if a schema change cannot be applied and the policy fails, the
-        errors of `Targets.of`, and FormatError if a table option is damaged.
+        Raises SchemaConflictError if a schema change cannot be applied and the policy fails,
+        PolicyStopError or ConfigError if routing or computed columns do not allow the source table,
+        and FormatError if a table option is damaged.
         """
         dead_letters = [self._truncate(chunk, truncate) for truncate in decoded.truncates]
         for event in decoded.schema_changes:

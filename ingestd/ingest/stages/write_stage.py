@@ -67,10 +67,11 @@ def write_slot(
 ) -> WriteOutcome:
     """Write the rows of all blobs of a task; return commit messages, reports and counts.
 
-    Rows get sequence numbers in order of their ranks. If the batch must run again, nothing is
-    written. If dead letters are written to a topic, they are sent immediately. Raises StorageError,
-    FormatError or UnsupportedError if a table cannot be written, the errors of `send_dead_letters`
-    if dead letters cannot be sent, and the errors of `complete`.
+    `complete` fills in values that key-changing updates omitted. Rows get sequence numbers by order
+    of arrival. If the batch must run again, nothing is written. If dead letters are written to a
+    topic, they are sent immediately. Raises StorageError, FormatError or UnsupportedError if a
+    table cannot be written, the errors of `send_dead_letters` if dead letters cannot be sent, and
+    the errors of `complete`.
     """
     received = receive(blobs)
     reach(CrashPoint.SLOT_RECEIVED)

@@ -32,10 +32,12 @@ class BatchSpan:
 class TableStep:
     """What a batch changes in the progress record and the watermark of one table.
 
-    `topic_keys` are the keys of the topics from which the batch has rows for the table. `dropped`
-    are names of carried snapshot properties that are removed. `watermark` is the watermark of the
-    new snapshot, in milliseconds since the epoch; None keeps the watermark of the newest snapshot.
-    The other fields are as in `TableProgress`.
+    `topic_keys` are the keys of the topics from which the batch has rows for the table,
+    `source_tables` the source tables of these rows, and `rows` their numbers by row kind.
+    `truncated` is the point of a truncate (None: no truncate), and `reached` the latest point of
+    the rows. `batch` names the batch. `dropped` are names of carried snapshot properties that are
+    removed. `watermark` is the watermark of the new snapshot, in milliseconds since the epoch; None
+    keeps the watermark of the newest snapshot.
     """
 
     topic_keys: frozenset[str] = frozenset()

@@ -46,11 +46,14 @@ class Heartbeat:
         self._document = json.dumps({"holder": holder, "started_at": started_at}).encode()
 
     def renew(self) -> None:
-        """Write the heartbeat again. Raises StorageError."""
+        """Write the heartbeat again. Raises StorageError if the write fails."""
         self._io.overwrite(f"{self._folder}/{_HEARTBEAT}", self._document)
 
     def withdraw(self) -> None:
-        """Delete the heartbeat, unless another daemon has replaced it. Raises StorageError."""
+        """Delete the heartbeat, unless another daemon has replaced it.
+
+        Raises StorageError if the store does not respond.
+        """
         path = f"{self._folder}/{_HEARTBEAT}"
         try:
             own = self._io.read_bytes(path) == self._document
@@ -62,7 +65,7 @@ class Heartbeat:
     def take_reopen_request(self) -> bool:
         """Return whether a command has asked to open the tables again, and delete the request.
 
-        Raises StorageError.
+        Raises StorageError if the store does not respond.
         """
         path = f"{self._folder}/{_REOPEN}"
         if not has_file(self._io, path):
@@ -72,7 +75,7 @@ class Heartbeat:
 
 
 def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:
-    """Return the daemon that renewed its heartbeat within `ALIVE_MS`, or None.
+    """Return the daemon that renewed its heartbeat within the last 60 seconds, or None.
 
     Raises StorageError if the store does not respond, and FormatError if the heartbeat is invalid.
     """
@@ -96,7 +99,7 @@ def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:
 def refuse_second_daemon(io: FileIO, warehouse: str, pipelines: tuple[str, ...]) -> None:
     """Raise FencedError if a daemon of one of the pipelines is running.
 
-    Raises the errors of `running_daemon`, too.
+    Raises StorageError if the store does not respond, and FormatError if a heartbeat is invalid.
     """
     for pipeline in pipelines:
         daemon = running_daemon(io, pipeline_folder(warehouse, pipeline))

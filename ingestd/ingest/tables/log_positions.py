@@ -157,7 +157,10 @@ def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
 
 
 def by_name(vector: Vector, keys: TopicKeys) -> dict[str, dict[str, dict[int, int]]]:
-    """Return the offsets of a vector by source, topic and partition, for the topics in `keys`."""
+    """Return the offsets of a vector by source, topic and partition.
+
+    `keys` has the keys of the topics to include, by source and topic.
+    """
     named: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic), key in keys.items():
         if key in vector:

@@ -133,7 +133,11 @@ class TableRegistry:
         return lowest([self.progress.end, *covered], self.progress.origin)
 
     def ensure(self, name: str, schema: TableSchema) -> None:
-        """Open a table, and create it with `schema` if it does not exist; see `ensure_all`."""
+        """Open a table, and create it with `schema` if it does not exist.
+
+        A table that is open already is skipped. Raises CommitConflictError if another pipeline has
+        started to write the table, and the errors of the catalog and of `open`.
+        """
         self.ensure_all({name: schema})
 
     def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:

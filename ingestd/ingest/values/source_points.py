@@ -58,7 +58,10 @@ def point_at(chunk: RecordChunk, offset: int, position: int) -> SourcePoint:
 
 
 def times_of(chunk: RecordChunk, offsets: Indices) -> Indices:
-    """Return the timestamps of the records at these offsets of the chunk."""
+    """Return the timestamps (ms since the epoch) of the records at these offsets; shape (n,).
+
+    All offsets must be in the chunk.
+    """
     return chunk.timestamps[np.searchsorted(chunk.offsets, offsets)]
 
 

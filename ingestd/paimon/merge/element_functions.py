@@ -188,7 +188,10 @@ def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask
 
 
 def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return a map per key with the entries of all its maps, the newest entry of each map key."""
+    """Merge the maps of each primary key into one, with the newest value of each map key.
+
+    A retracted map removes the entries with its map keys.
+    """
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
     entries: Any = elements.values

@@ -84,7 +84,7 @@ class SlotFile:
     spans: list[tuple[int, int]] = field(default_factory=list)
 
     def append(self, blob: Blob) -> None:
-        """Append a blob to the file, and record its span. Raises OSError."""
+        """Append a blob to the file, and record its span. Raises OSError if the write fails."""
         start = self.stream.tell()
         if isinstance(blob, UnsentRows):
             blob.write_to(self.stream)
@@ -94,7 +94,10 @@ class SlotFile:
 
 
 def open_slot_file(folder: str) -> SlotFile:
-    """Create a file with a unique name in `folder`, open for writing. Raises OSError."""
+    """Create a file with a unique name in `folder`, open for writing.
+
+    Raises OSError if it cannot be created.
+    """
     path = Path(folder, uuid.uuid4().hex)
     return SlotFile(str(path), path.open("xb"))
 

@@ -44,7 +44,7 @@ def archive_folder() -> Path | None:
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
     """Return the path of the archive for a `java` program and jars, whether it exists or not.
 
-    Returns None in the same cases as `archive_folder`.
+    Returns None if INGESTD_CLASS_ARCHIVE is `off`, or if the user has no home folder.
     """
     folder = archive_folder()
     if folder is None:
@@ -57,7 +57,7 @@ def archive_file(java: str, jars: Sequence[str]) -> Path | None:
 
 
 def archive_flags(file: Path | None) -> tuple[str, ...]:
-    """Return the JVM flags that use a class archive; none if the file does not exist."""
+    """Return the JVM flags that use a class archive; () if `file` is None or does not exist."""
     if file is None or not file.is_file():
         return ()
     return ("-Xshare:auto", f"-XX:SharedArchiveFile={file}", *_IN_PLACE, *_QUIET)

@@ -130,7 +130,7 @@ class Jvm:
         return {} if self._prefork_server is None else self._prefork_server.variables
 
     def fork_prefork_server(self) -> None:
-        """Fork the JVM's prefork server, if any, from this process, which must not have threads."""
+        """Fork the JVM's prefork server, if it has one; this process must not have threads."""
         if self._prefork_server is not None:
             stdin = self._process.stdin
             self._prefork_server.fork([] if stdin is None else [stdin.fileno()])
@@ -270,7 +270,8 @@ def class_path(home: Path) -> list[str]:
 def class_archive_path() -> Path | None:
     """Return the path of the class archive of ingestd's JVMs, which need not exist.
 
-    Returns None without Java or PySpark, and in the same cases as `archive_folder`.
+    Returns None without Java or PySpark, if INGESTD_CLASS_ARCHIVE is `off`, or if the user has no
+    home folder.
     """
     java, home = java_command(), spark_home()
     return None if java is None or home is None else archive_file(java, class_path(home))
@@ -297,9 +298,10 @@ def fork_prestarted() -> None:
 
 
 def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
-    """Return the prestarted JVM, which the caller then owns, or None.
+    """Return the prestarted JVM, which the caller then owns, or None if there is none.
 
-    It is killed, and None is returned, if a session with `settings` needs another command line.
+    If a session with `settings` needs another command line, the JVM is killed, and None is
+    returned.
     """
     with _lock:
         jvm = _prestarted.pop() if _prestarted else None
@@ -310,7 +312,7 @@ def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def keep(jvm: Jvm) -> None:
-    """Keep a reference to the session's JVM, without which it would end."""
+    """Keep the session's JVM from ending: hold a reference until the session stops."""
     with _lock:
         _kept.append(jvm)
 
@@ -339,8 +341,7 @@ def forked_python() -> tuple[str, Mapping[str, str]] | None:
 def archive_wanted() -> Path | None:
     """Return the path of the class archive that the session's JVM uses if it exists.
 
-    Returns None if this module did not start the JVM, and in the same cases as
-    `class_archive_path`.
+    Returns None if this module did not start the JVM, or if class archives are not used.
     """
     with _lock:
         return class_archive_path() if _kept else None

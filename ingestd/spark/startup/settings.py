@@ -95,7 +95,10 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def uses_internals() -> bool:
-    """Return whether unpublished interfaces of Spark may be used to save time (see `SWITCH`)."""
+    """Return whether unpublished interfaces of Spark may be used to save time.
+
+    Returns False if the environment variable INGESTD_SPARK_INTERNALS is `off`.
+    """
     return os.environ.get(SWITCH, "").lower() != "off"
 
 

@@ -77,7 +77,8 @@ class CountingReader(DataSourceStreamReader):
 def create_archive() -> Path | None:
     """Create the archive if it is missing, and return its path; None if that is not possible.
 
-    Ends the Spark session and the JVMs of this process. Raises the errors of `build_session`.
+    Ends the Spark session and the JVMs of this process. Raises ConfigError if Java is missing, and
+    SparkSettingError or SparkMasterError if Spark does not start.
     """
     file = class_archive_path()
     if file is None or file.is_file():

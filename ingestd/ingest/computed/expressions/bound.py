@@ -102,7 +102,8 @@ def infer_type(node: Node, types: Mapping[str, DataType]) -> DataType | None:
     """Check a node while some column types are unknown; return its type.
 
     A column that `types` lacks can have any type. The result is None if the type is unknown or the
-    node is an untyped NULL. Raises ConfigError like `bind`.
+    node is an untyped NULL. Raises ConfigError, with the position, for an unknown function, a wrong
+    number of arguments, or incompatible types.
     """
     bound = _Binder(types, all_known=False).bind(node)
     return None if bound is None else bound.type

@@ -88,9 +88,10 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 def attempted(
     kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
 ) -> ExpressionCells:
-    """Run a kernel on arrays (n,); mark the rows for which it raises one of `BAD_VALUES` as failed.
+    """Run a kernel on arrays (n,); mark the rows for which it raises an error as failed.
 
-    Values of failed rows are null. `arrow_type` is the type of the result.
+    The errors of invalid values are ArrowInvalid, ArrowNotImplementedError and UnsupportedError;
+    others are raised. Values of failed rows are null. `arrow_type` is the type of the result.
     """
     size = len(arrays[0])
     kind: Values = arrow_type

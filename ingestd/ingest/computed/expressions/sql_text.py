@@ -287,7 +287,7 @@ _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
 
 
 def type_of_words(word: str, sizes: Sequence[int]) -> DataType:
-    """Return the type with this SQL name and these parameters.
+    """Return the type with the SQL name `word` and the parameters `sizes`, such as (10, 2).
 
     Raises ValueError if the name is unknown, or does not allow the parameters.
     """

@@ -61,8 +61,8 @@ class OwnedBuckets:
         """Assign a bucket to each new key, given by its hash; return the buckets, shape (keys,).
 
         If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
-        over the full buckets by their hashes. Raises UnsupportedError if all buckets are full and
-        `MAX_BUCKETS` is reached without this option, or if the option leaves the assigner no
+        over the full buckets by their hashes. Without this option, raises UnsupportedError if all
+        buckets are full and no more can be created; with it, if the limit leaves the assigner no
         bucket.
         """
         assigned = np.empty(len(keys), np.int32)
@@ -120,7 +120,8 @@ _NO_HASHES = np.zeros(0, np.int32)
 def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
     """Return the bucket of each row of a table with fixed buckets; shape (rows,).
 
-    Raises the errors of `assign_among`.
+    Raises UnsupportedError if the table's bucket function does not support the types of the bucket
+    key.
     """
     return assign_among(table, rows, table.options.bucket)
 
@@ -152,7 +153,8 @@ class DynamicBucketAssigner:
 
     `partition` is the serialized row. `entries` are index files of the table; files of other
     partitions are ignored. The assigner owns the buckets whose number modulo `assigners` equals
-    `assigner_id`. Raises the errors of `PartitionIndex.load`.
+    `assigner_id`. Raises FormatError if an index file is missing or damaged, or if a bucket has
+    several.
     """
 
     def __init__(

@@ -103,8 +103,9 @@ def drop_partitions(
 ) -> CommitResult:
     """Delete all rows of the partitions that match at least one spec, in one snapshot.
 
-    A spec has values of some or all partition columns. Raises the errors of `truncate_table`, and
-    ConfigError without specs or for a spec without columns.
+    A spec has values of some or all partition columns. Raises ConfigError without specs or for a
+    spec without columns, UnsupportedError for a table that cannot be written, and the errors of
+    `commit`.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")

@@ -56,11 +56,11 @@ class SnapshotChange:
     """The file changes of one snapshot to commit; for an OVERWRITE, only the additions.
 
     `entries` are the changes of data files, `changelog` the new changelog files, and `index` the
-    new index files. `replaced` are the partitions that an OVERWRITE empties (None: all). `rewrites`
-    are the files that it must delete, and no others (None: not checked). `statistics` is the name
-    of the statistics file of an ANALYZE. `removed_index_files` are the names of index files that a
-    COMPACT removes. `expected_files` are, by partition and bucket, the names of the other files
-    above level 0, which must be unchanged.
+    new index files. `replaced` are the partitions that an OVERWRITE empties (None: all), and
+    `rewrites` the exact set of files that it must delete (None: not checked). `statistics` is the
+    name of the statistics file of an ANALYZE. `removed_index_files` are the names of index files
+    that a COMPACT removes. `expected_files` are, by partition and bucket, the names of the other
+    files above level 0, which must be unchanged.
     """
 
     kind: CommitKind
@@ -156,10 +156,10 @@ def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: f
 
     The removal of orphan files may delete old uncommitted files, and files on a local disk may be
     on the disk of another machine. Files of an APPEND that are not local are only checked if the
-    commit takes longer than `LONG_COMMIT_SECONDS`; none of its files was written before
-    `planned_at`, a time of `steady_seconds`. Local files are always checked, because it costs
-    little, and so are the files of all other changes: the process of a compaction, for example, may
-    have lost the leadership of the pipeline.
+    commit takes longer than `LONG_COMMIT_SECONDS`. `planned_at` is the time in seconds, by
+    `steady_seconds`, before which no file of the change was written. All other files are always
+    checked, because a check of a local file costs little, and because the process of a compaction,
+    for example, may have lost the leadership of the pipeline.
     """
     cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
     if not cheap and steady_seconds() - planned_at < LONG_COMMIT_SECONDS:
@@ -194,7 +194,8 @@ def checked_entries(
     replaces. An APPEND is not checked, so that no manifest is read, unless the bucket count was
     ever changed; an ANALYZE is never checked.
 
-    Raises the errors of `check_files`, `check_rewrites` and `check_expected_files`.
+    Raises CommitConflictError if the change conflicts with another commit, and SchemaConflictError
+    if the option `bucket` was altered without a rescale.
     """
     if change.kind == CommitKind.ANALYZE:
         return change.entries
@@ -223,9 +224,9 @@ def check_files(
 
     A file must not be added twice, nor deleted if it is not live. With `same_buckets`, all files of
     a partition must have the same bucket count. In the changed buckets of a table with a primary
-    key, key ranges of files of a level above 0 must not overlap. Otherwise raises
-    CommitConflictError, after which the change can be planned again; but SchemaConflictError if the
-    option `bucket` was altered and the rows were not rescaled.
+    key, key ranges of files of a level above 0 must not overlap. Raises SchemaConflictError if the
+    option `bucket` was altered and the rows were not rescaled, and CommitConflictError for any
+    other violation, after which the change can be planned again.
     """
     _check_delta(table, delta)
     merged = {entry.identifier: entry for entry in live}
@@ -293,7 +294,7 @@ def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
 def was_rescaled(table: FileStoreTable) -> bool:
     """Return whether partitions may have another bucket count than the table has now.
 
-    False for tables without a fixed number of buckets.
+    Returns False for tables without a fixed number of buckets.
     """
     number = table.options.bucket
     older = (table.schemas(schema_id) for schema_id in range(table.schema.id))
@@ -398,7 +399,8 @@ def check_rewrites(
 ) -> None:
     """Raise CommitConflictError if the files that an overwrite deletes are not `change.rewrites`.
 
-    `live` are the files that it deletes. If `change.rewrites` is None, nothing is checked.
+    `live` are the files that the overwrite deletes. If `change.rewrites` is None, nothing is
+    checked.
     """
     if change.rewrites is None:
         return

@@ -83,8 +83,8 @@ _LOG = logging.getLogger(__name__)
 class CommitRequest:
     """The arguments of a commit, which are the same for every attempt.
 
-    `now_ms` is the time of the snapshot, in milliseconds of the epoch. No file of the commit was
-    written before `planned_at`, a time of `steady_seconds`.
+    `now_ms` is the time of the snapshot, in milliseconds of the epoch. `planned_at` is the time in
+    seconds, by `steady_seconds`, before which no file of the commit was written.
     """
 
     user: str
@@ -403,9 +403,9 @@ def publish(
 
     `entries` are the changes of the snapshot, for a catalog that keeps partition statistics. After
     a storage error the outcome is unknown: the file is read back, and if it does not exist, the
-    same bytes are written again. Raises CommitUnknownError if the storage does not respond until
-    the retries are used up: the snapshot may still appear. If the lock cannot be requested until
-    then, raises LockUnavailableError; if others hold it for too long, CommitConflictError.
+    same bytes are written again. If the storage does not respond until the retries are used up,
+    raises CommitUnknownError (the snapshot may still appear), or LockUnavailableError if the lock
+    could not be requested. Raises CommitConflictError if others hold the lock for too long.
     """
     path = table.paths.snapshot(snapshot.id)
     problem: StorageError | None = None
@@ -502,9 +502,9 @@ def prepare(
 ) -> Attempt:
     """Write the base manifest list and, if it changes, the index manifest of the next snapshot.
 
-    `delta` has the delta manifests of `change`, `state` is the state to which the change is
-    applied, and `schema_id` is the schema of the snapshot. Returns the attempt; its snapshot is not
-    published yet. Raises the errors of `merge_manifests` and `index_after`.
+    `delta` has the delta manifests of `change`, which is applied to `state`; `schema_id` is the
+    schema of the snapshot, which is not published yet. Raises FormatError if a manifest is missing
+    or damaged, CommitConflictError if an index file to be removed or replaced is not in `state`.
     """
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)

@@ -54,7 +54,7 @@ class CompactBucket:
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
-        """Delete new data files and index files that will not be committed."""
+        """Delete new data files and index files of the bucket that will not be committed."""
         values = deserialized_partition(self.table, self.partition)
         delete_uncommitted_files(self.table, values, self.bucket, files)
         for entry in index:
@@ -83,9 +83,9 @@ class CompactBucket:
 class TreePlan:
     """A planned compaction of the newest runs of a bucket, or of single files.
 
-    Without `files`, the newest runs are compacted as `choice` determines. With `files`, which are
-    in the top level, each of these is rewritten by itself. `rules` are the rules at the time of
-    planning.
+    If `files` is empty, the newest runs are compacted as `choice` determines. Otherwise, each of
+    the `files`, which are in the top level, is rewritten separately. `rules` are the rules at the
+    time of planning.
     """
 
     bucket: CompactBucket

@@ -163,7 +163,7 @@ class TreeCompaction:
         self._rewrite_together(adjacent)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
-        """Rewrite each of the files by itself, without merging it with others."""
+        """Rewrite each of the files separately, without merging it with others."""
         for file in files:
             self._rewrite([[file]])
 
@@ -348,7 +348,7 @@ class TreeCompaction:
 def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows | None) -> bool:
     """Return whether the statistics of a file show that it has expired rows.
 
-    False without statistics, and if rows do not expire (`expired` is None).
+    Returns False without statistics, and if rows do not expire (`expired` is None).
     """
     if expired is None:
         return False

@@ -130,7 +130,8 @@ class RollingWriter:
     def close(self) -> list[DataFileMeta]:
         """Write the buffered rows, and return the metadata of all files.
 
-        Raises the errors of `add`.
+        Raises StorageError if the storage fails, FormatError if a file does not read back as it was
+        written.
         """
         self._flush()
         self._finish()

@@ -77,7 +77,7 @@ def _among(column: Column, keys: Column) -> Mask:
 
 
 def batch_size(count: int) -> BatchSize:
-    """Return the batch size with which `count` sources are read in parallel in bounded memory."""
+    """Return the batch size for each of `count` sources read in parallel, to bound the memory."""
     return BatchSize(_MEMORY // max(count, 1))
 
 

@@ -54,8 +54,9 @@ def pick_runs(
 ) -> CompactionPick | None:
     """Pick the runs to compact by the first trigger that is due; return None if none is due.
 
-    `runs` are ordered from the newest to the oldest. If the options require that level 0 is
-    emptied, its files are compacted when no other trigger is due, but only if there are at least
+    `runs` are ordered from the newest to the oldest, `max_level` is the top level, and `moment` is
+    the time of planning. If the options require that level 0 is emptied, as with deletion vectors,
+    its files are compacted when no other trigger is due, but only if there are at least
     `options.gentle_runs` of them (None: one).
     """
     choice = _choose_universal(runs, max_level, options, moment)

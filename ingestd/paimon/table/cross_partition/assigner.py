@@ -138,8 +138,8 @@ class AssignedRows:
 class CrossPartitionAssigner:
     """Assigns the rows of one batch to partitions and buckets, for a subset of a table's keys.
 
-    `snapshot_id` is the snapshot on top of which the batch is assigned (None: the empty table).
-    `share` is the subset.
+    `snapshot_id` is the snapshot on top of which the batch is assigned (None: the empty table), and
+    `share` the subset of keys.
     """
 
     def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:

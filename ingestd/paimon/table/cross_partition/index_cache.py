@@ -101,7 +101,8 @@ class IndexCache:
     ) -> None:
         """Cache an index that becomes valid as soon as a snapshot contains the data files `files`.
 
-        `files` are names. Nothing is cached if the cache has no index of the keys `share` yet.
+        `files` are file names. Nothing is cached unless the cache already has an index of the
+        subset `share` of the table's keys.
         """
         with self._lock:
             kept = self._kept.get(_key(table, share))

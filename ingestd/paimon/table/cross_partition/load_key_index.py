@@ -45,7 +45,10 @@ _SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """The subset of a table's keys that one of several assigners owns."""
+    """The subset of a table's keys that the assigner with the number `assigner` owns.
+
+    `assigners` is the number of all assigners.
+    """
 
     assigner: int
     assigners: int

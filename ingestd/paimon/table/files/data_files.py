@@ -235,8 +235,9 @@ class DataFileReader:
         """Yield the rows in batches, each with the positions of its rows in the file.
 
         Positions are numbers from 0, shape (rows,). The rows have the columns and types of
-        `fields`. A batch may be empty. Parts of the file are skipped only by `keys`. Raises the
-        errors of `read`.
+        `fields`. A batch may be empty. Parts of the file are skipped only by `keys`. Raises
+        FormatError for a file that is missing or damaged, UnsupportedError if a column cannot be
+        cast from its type in the file.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
@@ -324,8 +325,9 @@ def read_data_file(
 ) -> pa.Table:
     """Return all rows of a data file, including those that deletion vectors delete.
 
-    `partition` is the serialized row. Has the columns and raises the errors of
-    `DataFileReader.read`.
+    `partition` is the serialized row. The result has the columns and types of `fields`. Raises
+    FormatError for a file that is missing or damaged, UnsupportedError if a column cannot be cast
+    from its type in the file.
     """
     return DataFileReader(table).read(partition, bucket, file, fields)
 
@@ -487,7 +489,7 @@ def _repeated(value: object, t: DataType, count: int) -> Array:
 
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
-    """Raise FormatError if the columns `names` are missing or row kinds are invalid.
+    """Raise FormatError if the columns `names` are missing in the rows or row kinds are invalid.
 
     `path` is the path of the file with these rows, for the message. Columns may be missing from a
     file whose manifest entry states which columns were written.

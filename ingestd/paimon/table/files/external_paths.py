@@ -20,7 +20,8 @@ def external_file(table: FileStoreTable, bucket_directory: str, name: str) -> st
     """Return the path of a new file in an external directory; None if it belongs in the table.
 
     The files of a writer, whose names are numbered, are distributed to the directories in turn.
-    `bucket_directory` is relative to the table. Raises the errors of `external_roots`.
+    `bucket_directory` is relative to the table. Raises ConfigError if the directories in the
+    options are invalid, UnsupportedError for a directory in another kind of storage than the table.
     """
     roots = external_roots(table)
     if not roots:

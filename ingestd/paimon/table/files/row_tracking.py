@@ -44,7 +44,7 @@ _NO_SCHEMA = -1
 
 
 def with_row_ids(table: FileStoreTable) -> FileStoreTable:
-    """Return the table with `TRACKING_FIELDS` after its columns.
+    """Return the table with the columns `_ROW_ID` and `_SEQUENCE_NUMBER` after its columns.
 
     Raises ConfigError if the table has no row tracking.
     """
@@ -61,7 +61,8 @@ def with_row_ids(table: FileStoreTable) -> FileStoreTable:
 def rewritten_table(table: FileStoreTable) -> FileStoreTable:
     """Return the handle of a table by which rewrites of files read and write rows.
 
-    If the table has row tracking, its rows then have the columns `TRACKING_FIELDS` as well.
+    If the table has row tracking, its rows then also have the columns `_ROW_ID` and
+    `_SEQUENCE_NUMBER`.
     """
     return with_row_ids(table) if table.options.row_tracking else table
 
@@ -88,9 +89,9 @@ def rewritten_files(
 def assign_row_ids(
     entries: tuple[ManifestEntry, ...], previous: Snapshot | None
 ) -> tuple[ManifestEntry, ...]:
-    """Return the entries of the snapshot after `previous`, with the row ids of new files.
+    """Return the entries of the snapshot after `previous` (None: first), with ids for new rows.
 
-    Files of compactions have their row ids in a column.
+    Files of compactions have their row ids in a column, so they get none.
     """
     number = previous.id + 1 if previous else 1
     first = (previous.next_row_id if previous else None) or 0
@@ -115,12 +116,12 @@ def tracked_fields(schema: TableSchema, file: DataFileMeta) -> tuple[DataField, 
 
 
 def has_row_ids(fields: Sequence[DataField]) -> bool:
-    """Return whether columns of `TRACKING_FIELDS` are among the fields of a keyless table."""
+    """Return whether `_ROW_ID` or `_SEQUENCE_NUMBER` is among the fields of a keyless table."""
     return any(field.id in (ROW_ID_ID, SEQUENCE_NUMBER_ID) for field in fields)
 
 
 def fill_row_ids(rows: pa.Table, positions: npt.NDArray[np.int64], file: DataFileMeta) -> pa.Table:
-    """Return rows of a file with values of `TRACKING_FIELDS` where these columns are null.
+    """Return rows of a file with values of `_ROW_ID` and `_SEQUENCE_NUMBER` where these are null.
 
     `positions` are the numbers of the rows in the file, from 0. Columns that the rows lack are not
     added. Raises FormatError if a row has no id.

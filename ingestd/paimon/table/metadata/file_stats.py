@@ -119,7 +119,11 @@ def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats
 
 
 def same_comparison(old: DataType, new: DataType) -> bool:
-    """Return whether values of type `old` compare as they do after a cast to the type `new`."""
+    """Return whether values of type `old` are known to compare as they do after a cast to `new`.
+
+    If the result is False, statistics of values of the type `old` cannot be used for a column of
+    the type `new`.
+    """
     if old.as_nullable() == new.as_nullable():
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:

@@ -36,7 +36,10 @@ _SHARE = 4
 
 
 def index_key(entry: IndexManifestEntry) -> IndexKey:
-    """Return the key of an index file; a new file with the same key replaces it."""
+    """Return the key of an index file: partition, bucket and index type.
+
+    A new file with the same key replaces it.
+    """
     return entry.partition, entry.bucket, entry.index_type
 
 

@@ -87,7 +87,7 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 
     If `state` is of the newest snapshot, it is returned itself. Raises CommitConflictError if the
     snapshot of `state` was rolled back: changes planned on it must be planned again. Raises
-    FormatError as `load_state` does.
+    FormatError if a manifest is missing or damaged.
     """
     return _at_newest(table, lambda latest: _refreshed(table, state, latest))
 
@@ -96,7 +96,7 @@ def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -
     """Search back from `snapshot` for the newest snapshot that has the carried property `name`.
 
     Carried properties are properties that each commit copies from its base. An empty name matches
-    all of them. Returns None if no retained snapshot has the property.
+    all of them. Returns None if `snapshot` is None, or if no retained snapshot has the property.
     """
     for retained in _walk(table, snapshot) if snapshot else ():
         carried = carried_properties(retained)

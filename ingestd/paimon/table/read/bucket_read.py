@@ -60,7 +60,7 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 
 class RowSource(Protocol):
-    """A source of rows of data files, as `DataFileReader.read` returns them."""
+    """A source of rows of data files, such as `DataFileReader`."""
 
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
@@ -162,7 +162,7 @@ class BucketReader:
         """Return the system columns that are required to merge the files.
 
         Unnecessary columns are left out, because each column is decoded and copied. `oldest_first`
-        is the result of `ages_by_file`.
+        is whether the rows of each key are in order of age if the files are read in order.
         """
         rules = self.table.merge_rules
         merges = len(files) > 1

@@ -45,7 +45,13 @@ CHANGE_FIELDS = (
 def read_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> pa.Table:
-    """Return all changes of `iter_changelog` as one table. Raises the same errors."""
+    """Return the changes of the snapshots from `from_id` to `to_id` (inclusive) as one table.
+
+    The defaults are the oldest snapshot whose changes are available, and the newest snapshot. The
+    first columns are the snapshot id and the kind (+I, -U, +U, -D). Raises ArgumentError if a
+    snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
+    correctly, and FormatError for a file that is missing or damaged.
+    """
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
 
@@ -78,7 +84,8 @@ def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator
     """Yield the rows that the snapshots from `from_id` to `to_id` (inclusive) added (+I, +U).
 
     They have the columns of the table and are not merged: each row is yielded as it was written.
-    Raises the errors of `iter_changelog`.
+    Raises ArgumentError if a snapshot has expired without a changelog, UnsupportedError for a table
+    that cannot be read correctly, and FormatError for a file that is missing or damaged.
     """
     added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
     for rows in iter_changelog(table, from_id, to_id):
@@ -108,7 +115,7 @@ def iter_changed(
 
 
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
-    """Return the fields of a changelog: `CHANGE_FIELDS`, then the fields of the table."""
+    """Return the fields of a changelog: snapshot id, row kind, then the fields of the table."""
     return (*CHANGE_FIELDS, *table.schema.fields)
 
 

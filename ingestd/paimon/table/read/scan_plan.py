@@ -107,10 +107,10 @@ def plan_read(
 def plan_changed(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Plan a read of files that snapshots added, as `plan_read` does for live files.
+    """Plan a read of files that snapshots added, for rows that match a predicate (None: all rows).
 
-    Files of level 0 are not left out, and files with overlapping key ranges are merged, in every
-    table with a primary key.
+    Unlike in a batch read, files of level 0 are included, and files with overlapping key ranges are
+    merged, in every table with a primary key.
     """
     return _Planner(table, predicate, live=False).plan(entries)
 

@@ -93,8 +93,9 @@ class TableReader:
     def rows(self, snapshot: Snapshot) -> Iterator[pa.Table]:
         """Return an iterator of the rows of a snapshot, in parts of at most one unit of the plan.
 
-        Raises the errors of `plan`. Iteration raises FormatError for a data file that is missing or
-        damaged.
+        Raises UnsupportedError for a table that cannot be read correctly, ArgumentError for an
+        unknown column, FormatError for a damaged manifest. Iteration raises FormatError for a data
+        file that is missing or damaged.
         """
         plan = self.plan(snapshot)
         return self.read_units(plan.units, index_entries(self.table, snapshot))
@@ -189,7 +190,13 @@ def read_table(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> pa.Table:
-    """Return all rows of `iter_buckets` as one table. Raises the same errors."""
+    """Return the rows of a snapshot (None: the newest), without deleted rows, as one table.
+
+    `columns` are the columns to read, `predicate` and `partition_filter` restrict the rows, and
+    `key_filter` has the primary keys of the rows to read (None: no restriction). Raises
+    ArgumentError for an unknown snapshot or column, UnsupportedError for a table that cannot be
+    read correctly, FormatError for a file that is missing or damaged.
+    """
     reader = TableReader(table, columns, predicate, partition_filter, key_filter)
     parts = list(_rows(reader, snapshot_id))
     return pa.concat_tables(parts) if parts else reader.empty()
@@ -206,8 +213,10 @@ def iter_buckets(
 ) -> Iterator[pa.Table]:
     """Return an iterator of the rows of a snapshot (None: the newest), each part of one bucket.
 
-    Deleted rows are left out. The other arguments are those of `TableReader`. Iteration raises
-    ArgumentError for an unknown snapshot, and the errors of `TableReader.rows`.
+    Deleted rows are left out. `columns` are the columns to read, `predicate` and `partition_filter`
+    restrict the rows, and `key_filter` has the primary keys of the rows to read (None: no
+    restriction). Iteration raises ArgumentError for an unknown snapshot or column, UnsupportedError
+    for a table that cannot be read correctly, FormatError for a file that is missing or damaged.
     """
     return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
 

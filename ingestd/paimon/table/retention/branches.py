@@ -77,8 +77,8 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     """Replace snapshots of the table, from the first id of a branch on, by the branch's snapshots.
 
     Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
-    snapshots. No writer may run at the same time: its commit would fail. Raises the errors of
-    `replaced_snapshots`.
+    snapshots. No writer may run at the same time: its commit would fail. Raises ConfigError if the
+    branch is the table's own, does not exist or has no snapshot.
     """
     gone = replaced_snapshots(table, name)
     io, own, theirs = table.io, table.paths, on_branch(table, name).paths

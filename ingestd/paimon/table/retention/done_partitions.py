@@ -38,8 +38,8 @@ def mark_done_partitions(
     """Mark the partitions that are done; return the paths of the success files that were due.
 
     With `dry_run`, nothing is written. `now_ms` is in milliseconds of the epoch. Raises FormatError
-    for a damaged success file, StorageError if the catalog does not respond, and the errors of
-    `partition_moment`.
+    for a damaged success file, StorageError if the catalog does not respond, and UnsupportedError
+    if `partition.timestamp-formatter` is not supported.
     """
     actions = honoured.PARTITION_DONE_ACTION.of(options)
     done = dict(_done_partitions(table, options, now_ms))

@@ -54,7 +54,10 @@ def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: i
 
 
 def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Return what `expire_changelogs` would delete. Raises the same errors."""
+    """Return what `expire_changelogs` would delete at `now_ms`, in milliseconds of the epoch.
+
+    Raises FormatError if a remaining snapshot, tag or branch is damaged.
+    """
     ids = changelog_ids(table)
     latest = latest_snapshot_id(table.io, table.paths)
     if not ids or latest is None:

@@ -112,8 +112,9 @@ def partition_moment(
 ) -> datetime | None:
     """Return the time of a serialized partition, without a time zone.
 
-    If its values do not contain a time, a warning is logged and the result is None. Raises the
-    errors of `partition_time`.
+    If its values do not contain a time, a warning is logged and the result is None. Raises
+    UnsupportedError if `partition.timestamp-formatter` has a letter that is not supported, or no
+    day.
     """
     texts = _texts(table, partition)
     at = partition_time(table.schema.partition_keys, texts, options)

@@ -88,7 +88,10 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
 
 
 def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Return what `expire_snapshots` would delete. Raises the same errors."""
+    """Return what `expire_snapshots` would delete at `now_ms`, in milliseconds of the epoch.
+
+    Raises FormatError if a remaining snapshot, tag or branch is damaged.
+    """
     gone = expired_consumers(table, now_ms, settings.consumer_ms)
     ids = snapshot_ids(table.io, table.paths)
     latest = latest_snapshot_id(table.io, table.paths)

@@ -43,9 +43,10 @@ class TagNeeds:
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
-        """Return the live files of the newest tagged snapshot before an id.
+        """Return the live files of the newest tagged snapshot before the id `snapshot_id`.
 
-        Each file is a triple (partition, bucket, file name). Empty without such a snapshot.
+        Each file is a triple (partition, bucket, file name). The result is empty if no earlier
+        snapshot is tagged.
         """
         position = bisect.bisect_left(self._ids, snapshot_id) - 1
         if position < 0:

@@ -67,8 +67,9 @@ def create_tag(
 def delete_tags(table: FileStoreTable, *names: str) -> list[str]:
     """Delete tags and, if their snapshots have expired, the files that only these tags needed.
 
-    Returns the paths of these files. Raises the errors of `plan_tag_deletion` before the first
-    deletion.
+    Returns the paths of these files. Before the first deletion, raises ArgumentError, with the
+    existing tags, if a tag does not exist, and FormatError if another snapshot, tag or branch is
+    damaged.
     """
     files = plan_tag_deletion(table, *names)
     for name in names:

@@ -44,9 +44,9 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """Yield the merged rows of sorted runs of a primary-key table's bucket, as `bucket_rows` does.
+    """Yield the merged rows of sorted runs of a primary-key table's bucket, in key order.
 
-    Deletion vectors are not applied.
+    The rows have the system columns; deleted rows are left out. Deletion vectors are not applied.
     """
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]

@@ -231,7 +231,7 @@ class Rewrite:
     after: int
 
     def feeds(self, old: int, new: int) -> bool:
-        """Return whether rows of the old bucket may belong to the new bucket."""
+        """Return whether rows of the bucket `old` may be moved to the new bucket `new`."""
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:

@@ -224,7 +224,10 @@ class ByColumns:
         return np.lexsort(codes[::-1])
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row, as `SortOrder.ranges` does; shape (n,)."""
+        """Return the range number of each row: how many of the `borders` are not after it.
+
+        `borders` has sorted rows; the result has the shape (n,).
+        """
         both = pa.concat_tables([borders.select(self.names), rows.select(self.names)])
         ranks = sequence_ranks(both.columns)
         own, others = ranks[: borders.num_rows], ranks[borders.num_rows :]
@@ -251,7 +254,10 @@ class ByAll:
         return np.argsort(self._keys(rows), kind="stable")
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row, as `SortOrder.ranges` does; shape (n,)."""
+        """Return the range number of each row: how many of the `borders` are not after it.
+
+        `borders` has sorted rows; the result has the shape (n,).
+        """
         return np.searchsorted(self._keys(borders), self._keys(rows), side="right")
 
     def _keys(self, rows: pa.Table) -> Keys:

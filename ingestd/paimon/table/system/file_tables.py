@@ -129,7 +129,10 @@ def _file_cells(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 
 
 def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `manifests`: base, delta and changelog manifests of a snapshot."""
+    """Return the rows of `manifests`: base, delta and changelog manifests of a snapshot.
+
+    Returns [] if `snapshot` is None.
+    """
     return [] if snapshot is None else [_manifest(table, m) for m in _manifests(table, snapshot)]
 
 
@@ -224,7 +227,10 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
 
 
 def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
+    """Return the rows of `table_indexes`: hash indexes and deletion vectors of a snapshot.
+
+    Returns [] if `snapshot` is None.
+    """
     entries = [] if snapshot is None else index_entries(table, snapshot)
     return [_index(table, entry) for entry in entries]
 

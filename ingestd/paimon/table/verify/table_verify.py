@@ -398,7 +398,8 @@ def verify_deletion_vectors(
 ) -> frozenset[str]:
     """Check an index file of deletion vectors; return the names of its data files.
 
-    `row_counts` has the live data files of the bucket. Problems are added to `findings`.
+    `row_counts` maps the names of the live data files of the bucket to their row counts. Problems
+    are added to `findings`.
     """
     ranges = entry.dv_ranges or ()
     with findings.reading(entry.file_name, _CODE):

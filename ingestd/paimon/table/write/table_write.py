@@ -223,7 +223,7 @@ def _checked_append(rows: pa.Table) -> pa.Table:
 
 
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
-    """Return a function that returns a new changelog file name at each call: a UUID, a counter."""
+    """Return a function that returns a new changelog file name at each call: UUID and counter."""
     prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
     extension = table.options.for_changelog().file_extension
     stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
