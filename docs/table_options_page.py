@@ -53,10 +53,6 @@ _TYPES: Mapping[object, str] = {
     parse_text: "text",
     parse_word: "keyword",
 }
-_UNITS: Mapping[object, Mapping[str, int]] = {
-    parse_millis: {"h": 3_600_000, "min": 60_000, "s": 1000, "ms": 1},
-    parse_size: {"mb": 1 << 20, "kb": 1 << 10, "bytes": 1},
-}
 _SECTIONS = (
     ("Honoured", "ingestd obeys these."),
     ("Refused", "Tables with these are neither read nor written."),
@@ -102,16 +98,8 @@ def _names(option: TableOption[object]) -> str:
 
 
 def _default(option: TableOption[object]) -> str:
-    default = option.default
-    if default is None or default in ("", ()):
-        return "–"
-    if option.parse is parse_bool:
-        return f"`{str(default).lower()}`"
-    units = _UNITS.get(option.parse, {})
-    for unit, factor in units.items():
-        if isinstance(default, int) and default and default % factor == 0:
-            return f"`{default // factor} {unit}`"
-    return f"`{default}`".replace("\n", "\\n")
+    text = option.default_text().replace("\n", "\\n")
+    return f"`{text}`" if text else "–"
 
 
 def _text(option: TableOption[object]) -> str:

@@ -91,8 +91,8 @@ def _options(schema: TableSchema, declared: Mapping[str, str]) -> Iterator[Decla
 
 
 def _default(option: TableOption[object]) -> str:
-    missing = option.default is None or option.default == ()
-    return "no value" if missing else f"the default {option.default}"
+    text = option.default_text()
+    return f"the default {text}" if text else "no value"
 
 
 def _way_out(schema: TableSchema, name: str, value: str) -> str:

@@ -134,6 +134,12 @@ class ChangeRule(Enum):
     NEVER = "none"
 
 
+_UNITS: Mapping[object, Mapping[str, int]] = {
+    parse_millis: {"h": 3_600_000, "min": 60_000, "s": 1000, "ms": 1},
+    parse_size: {"mb": 1 << 20, "kb": 1 << 10, "bytes": 1},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
     """The declaration of a table option.
@@ -167,6 +173,18 @@ class TableOption(Generic[T_co]):
             if name in options:
                 return self.parse(name, options[name])
         return self.default
+
+    def default_text(self) -> str:
+        """Return the default as a user would write it, with a unit; "" if there is none."""
+        default = self.default
+        if default is None or default in ("", ()):
+            return ""
+        if self.parse is parse_bool:
+            return str(default).lower()
+        for unit, factor in _UNITS.get(self.parse, {}).items():
+            if isinstance(default, int) and default and default % factor == 0:
+                return f"{default // factor} {unit}"
+        return str(default)
 
     def given(self, options: Options) -> str | None:
         """Return the name or alias under which the option is set; None if it is not set."""

@@ -32,7 +32,12 @@ def test_keys_buckets_and_options_are_named_with_the_way_out() -> None:
     declared = TableSettings(
         primary_keys=("id",),
         partition_keys=("id",),
-        options={"bucket": "4", "merge-engine": "first-row", "fields.a.aggregate-function": "sum"},
+        options={
+            "bucket": "4",
+            "merge-engine": "first-row",
+            "fields.a.aggregate-function": "sum",
+            "snapshot.time-retained": "2 h",
+        },
     )
     differences = {str(difference) for difference in declared_differences(KEYED, declared)}
     assert differences == {
@@ -44,6 +49,9 @@ def test_keys_buckets_and_options_are_named_with_the_way_out() -> None:
         "run `ingestd rescale WAREHOUSE TABLE --buckets 4`",
         "options.merge-engine = first-row has no effect, the table exists with the default "
         "deduplicate; correct the setting, or move the table away and let it be created again",
+        "options.snapshot.time-retained = 2 h has no effect, the table exists with the default "
+        "1 h; correct the setting, or change the option of the table (ALTER TABLE in Spark or "
+        "Flink)",
         "options.fields.a.aggregate-function = sum has no effect, the table exists with no value; "
         "correct the setting, or change the option of the table (ALTER TABLE in Spark or Flink)",
     }
