@@ -303,28 +303,36 @@ class _Sync:
         """Write a document for each snapshot after that of the newest document, up to `latest`.
 
         If these snapshots cannot be added, a document of `latest` alone is written (see `begin`).
-        Raises FormatError for damaged metadata, FileNotFoundError if other processes delete files
-        meanwhile.
+        Raises FormatError for damaged metadata, FileNotFoundError if others delete files meanwhile.
         """
         version, base = self.store.newest() or (None, None)
         if version is not None and version >= latest.id:
             # Another process may have committed and written its metadata meanwhile.
             latest = latest_snapshot(self.table.io, self.table.paths) or latest
-        if version == latest.id and shows(base, latest) and is_of(base, self.table.path):
-            self.store.repair_hint(version)
+        if self._shows(base, latest):
+            self.store.repair_hint(latest.id)
             self._register()
-            return SyncResult(version, version)
+            return SyncResult(version, latest.id)
         missing = None if base is None else self._missing(base, latest)
         try:
             for snapshot in missing or ():
                 base = self._add(base, snapshot, deltas)
-                if base is None:  # another process has written this version
-                    break
+                passed = snapshot is not latest and self.store.newest_version() != snapshot.id
+                if base is None or passed:
+                    break  # another process has written this version, or a later one
         except UnsupportedError:
             missing = None  # a later snapshot may have removed the files that readers cannot read
         if missing is None:
-            self.begin(latest)
+            # Of several processes that begin again, the one with the newest snapshot is right.
+            latest = latest_snapshot(self.table.io, self.table.paths) or latest
+            _, newest = self.store.newest() or (None, None)
+            if not self._shows(newest, latest):
+                self.begin(latest)
         return SyncResult(version, latest.id, restarted=missing is None)
+
+    def _shows(self, base: Json, latest: Snapshot) -> bool:
+        is_same = base is not None and base["current-snapshot-id"] == latest.id
+        return is_same and shows(base, latest) and is_of(base, self.table.path)
 
     def _shown(self) -> int | None:
         """Return the version of the newest document, or None if it is missing or damaged."""
@@ -526,9 +534,8 @@ class _Sync:
     def _register(self) -> None:
         """Point the entry in a catalog, if the table has one, to the newest document.
 
-        A metastore replaces an entry without a comparison, so a slower process may replace the
-        path of a later document by that of an earlier one. Each process therefore looks for a newer
-        document after it has written the entry, and writes it again if it finds one.
+        A metastore does not compare, so a slower process may replace the path of a later document.
+        Each process therefore looks for a newer document after it has written the entry.
         """
         newest = None if self.entry is None else self.store.newest_version()
         while self.entry is not None and newest is not None:

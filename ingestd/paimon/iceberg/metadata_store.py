@@ -227,7 +227,8 @@ class MetadataStore:
 
     def _overwrite_hint(self, version: int) -> None:
         """Write the hint of a version, unless another process has written a later document."""
-        if not self.io.exists(self.document_path(version + 1)):
+        later = {version + 1, max(version + 1, self._hint() or 0)}
+        if not any(self.io.exists(self.document_path(number)) for number in later):
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
     def delete_documents_before(self, version: int) -> None:
