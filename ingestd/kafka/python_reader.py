@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +27,9 @@ _METADATA_SECONDS = 2.0
 
 # The client's type hints include messages that were not read from a broker.
 _offset_of = cast("Callable[[Message], int]", Message.offset)
-_parsed_headers = cast("Callable[[Message], list[Header] | None]", Message.headers)
+# Since Python 3.12 a direct call does not check that a C method that returns has set no exception:
+# the SystemError was raised by a caller. This one checks it.
+_parsed_headers: Callable[[Message], list[Header] | None] = methodcaller("headers")
 _second = itemgetter(1)
 
 

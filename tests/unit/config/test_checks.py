@@ -173,7 +173,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
         (
             "defaults: {options: {partition.mark-done-action: mark-event}}",
             "defaults.options",
-            "in their directories only",
+            "not by requests",
         ),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
         (

@@ -217,7 +217,7 @@ def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
         ("orc.compres.size", "65536", "did you mean 'orc.compress.size'"),
         ("parquet.block.sise", "65536", "did you mean 'parquet.block.size'"),
         ("parquet.bloom.filter.enable", "true", "did you mean 'parquet.bloom.filter.enabled'"),
-        ("partition.mark-done-action", "http-report", "in their directories only"),
+        ("partition.mark-done-action", "http-report", "not by requests"),
         ("variant.inferShreddingSchema", "true", "unshredded"),
         ("orc.bloom.filter.columns", "v", "not implemented"),
         ("orc.encoding.strategy", "COMPRESSION", "ORC writer is not implemented"),
