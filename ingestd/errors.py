@@ -126,13 +126,13 @@ def has_full_disk(error: BaseException | None) -> bool:
 
 
 class CommitConflictError(RetryableError):
-    """Every attempt to commit lost to another writer; nothing of this commit is visible."""
+    """Every attempt to commit lost to another writer; nothing of the commit is visible."""
 
     exit_code = 4
 
 
 class CommitUnknownError(RetryableError):
-    """The commit may have succeeded; its files must not be deleted."""
+    """It is unknown whether a commit has succeeded; the files of the commit must not be deleted."""
 
     exit_code = 4
 

@@ -161,7 +161,7 @@ def record_set_aside(source: str, topic: str) -> None:
 
 
 def forget_set_aside() -> None:
-    """Remove all marks of topics and topic partitions: a new run reads all of them."""
+    """Remove the marks of all set-aside topics and topic partitions: a new run reads them again."""
     SET_ASIDE.clear()
     UNREADABLE.clear()
 

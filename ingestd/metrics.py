@@ -208,7 +208,7 @@ def record_build(labels: Mapping[str, str]) -> None:
 
 
 def record_state(state: str) -> None:
-    """Set the state of the pipeline. Raises ValueError if it is not one of `STATES`."""
+    """Set the state of the pipeline. Raises ValueError for an unknown state."""
     if state not in STATES:
         raise ValueError(f"no state of a pipeline: {state}")
     for known in STATES:
@@ -284,12 +284,12 @@ def record_rejected(records: int, claims: int) -> None:
 
 
 def record_dropped(stage: str, reason: str, records: int) -> None:
-    """Count rejected records that were dropped."""
+    """Count rejected records that were dropped, by the stage and the reason of the rejection."""
     DROPPED_RECORDS.labels(stage, reason).inc(records)
 
 
 def record_dead_letters(stage: str, reason: str, records: int) -> None:
-    """Count rejected records that were stored as dead letters."""
+    """Count rejected records that were stored as dead letters, by stage and reason."""
     DEAD_LETTERS.labels(stage, reason).inc(records)
 
 
@@ -392,7 +392,7 @@ def record_index_lookups(lookups: Mapping[str, int]) -> None:
 def record_registry(figures: Mapping[str, int]) -> None:
     """Add the counts about schema registries that the tasks of a batch reported.
 
-    The keys of `figures` are constants of `ingestd.kafka.registry_http`.
+    The keys of `figures` are "requests", "failures", "hits" and "outage_ms".
     """
     REGISTRY_REQUESTS.inc(figures.get(REQUESTS, 0))
     REGISTRY_FAILED.inc(figures.get(FAILURES, 0))

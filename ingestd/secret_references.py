@@ -37,7 +37,11 @@ def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
 
 
 def referenced_values(text: str, environ: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the value of each reference in a text. Raises UnresolvedError like `resolve`."""
+    """Return the value of each reference in a text, in order.
+
+    A relative path starts from `folder`. Raises UnresolvedError if a reference is invalid, or its
+    variable or file cannot be read.
+    """
     return [_look_up(match[1], environ, folder) for match in _REFERENCE.finditer(text)]
 
 

@@ -121,8 +121,9 @@ def proposed_sources(
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
     """Return the proposal with previews of its tables, from a dry run of its YAML `text`.
 
-    At most `records` records of each topic are read; paths are relative to `folder`. Raises the
-    errors of `dry_run_of`.
+    At most `records` records of each topic are read; paths are relative to `folder`. Raises
+    ConfigError for an invalid configuration, SourceError if a topic does not exist or brokers do
+    not respond, and the errors of opening tables.
     """
     tables = dry_run_of(text, folder, records)
     return replace(proposal, tables=tuple(tables))
@@ -132,7 +133,8 @@ def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
     """Return previews of the tables that a configuration (YAML) would write, from a dry run.
 
     At most `records` records of each topic are read; paths are relative to `folder`. Raises
-    ConfigError for an invalid configuration, and the errors of `dry_run_pipeline`.
+    ConfigError for an invalid configuration, SourceError if a topic does not exist or brokers do
+    not respond, and the errors of opening tables.
     """
     loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
     return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).result)

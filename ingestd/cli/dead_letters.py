@@ -126,7 +126,7 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """An open dead-letter table, with the marks of the dead letters that were replayed."""
+    """An open dead-letter table, and which of its dead letters were replayed."""
 
     table: FileStoreTable
     replays: Replays

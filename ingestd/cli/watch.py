@@ -88,7 +88,8 @@ class DaemonAddress:
     def page(self, path: str) -> str:
         """Request a page, and return its text, even if the response is an error.
 
-        Raises DaemonSilentError if the daemon does not respond, and ConfigError as `status` does.
+        Raises DaemonSilentError if the daemon does not respond, ConfigError if the token or the
+        certificate is refused, or one of their files cannot be read.
         """
         return self._get(path)[1].decode(errors="replace")
 

@@ -90,7 +90,7 @@ class BinlogPosition:
 
 
 def parse_gtids(text: str) -> dict[str, int]:
-    """Return the last transaction number of each origin, as in `BinlogPosition.gtids`.
+    """Return the last transaction number of each origin: a domain (MariaDB) or a UUID with its tag.
 
     `text` is a set of GTIDs of MySQL, such as `UUID:1-7:9,UUID:TAG:1-3`, or a GTID position of
     MariaDB, such as `DOMAIN-SERVER-NUMBER,...`.

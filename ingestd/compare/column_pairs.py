@@ -66,7 +66,10 @@ class ComparedColumn:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the database sorts the column as `Pairing.order_of` does."""
+        """Whether the database sorts the column as Python sorts its canonical texts.
+
+        For a column of numbers, the integers in the texts are sorted.
+        """
         fits = not self.source.is_number or self.type.root in WHOLE_NUMBERS
         return self.source.is_ordered and fits
 
@@ -126,7 +129,7 @@ class Pairing:
 
 
 class ColumnSql(Protocol):
-    """The part of a dialect that states how columns are compared; see `SqlDialect`."""
+    """The part of a SQL dialect that states how columns are compared."""
 
     def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
         """Return the SQL expression of a column's canonical text, and its form in the lake.

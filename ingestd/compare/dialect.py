@@ -142,5 +142,5 @@ class SqlDialect(Protocol):
     ) -> Condition:
         """Return the SQL condition that a key is one of `keys`.
 
-        `columns` and `values` are as for `bound`.
+        `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
         """

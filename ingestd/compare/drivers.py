@@ -144,7 +144,8 @@ class MySqlConnection:
 def connect(url: str, statement_seconds: float) -> Connection:
     """Connect to a source database.
 
-    Raises ConfigError for a URL of another database, and the errors of the connections.
+    Raises ConfigError for a URL that cannot be used or a driver that is not installed, SourceError
+    if the connection fails.
     """
     if dialect_of(url) is mysql:
         return MySqlConnection(url, statement_seconds)

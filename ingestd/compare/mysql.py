@@ -134,8 +134,9 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
     """Return the FROM clause and the canonical texts for a query of row hashes.
 
-    The rows are not selected by a derived table, which the server would write to a temporary table.
-    The arguments are those of `SqlDialect.hashed_rows`.
+    `table` is the quoted name, `where` a WHERE clause with a leading space or "", and `texts` the
+    SQL of the canonical text of each column. The rows are not selected by a derived table, which
+    the server would write to a temporary table.
     """
     return HashedRows(f"{table}{where}", texts)
 
@@ -174,7 +175,7 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
     """Return the SQL condition that a key is one of `keys`.
 
-    `columns` and `values` are as for `bound`.
+    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """
     parameters = [text for key in keys for text in key]
     if len(columns) == 1:

@@ -82,9 +82,10 @@ class RecordSearch:
         keys: Collection[Key],
         since: Vector,
     ) -> Collection[Key]:
-        """Return the keys, of `keys`, that have a record from the offsets `since` on.
+        """Return those of the `keys` that have a record from the offsets `since` on.
 
-        Only records that the table covers count. Raises the errors of `find`.
+        Only records that the table covers count. Raises SourceError if brokers do not respond,
+        LogChangedError if the records expire meanwhile.
         """
         logs = ask_logs(self.clusters)
         ranges = []

@@ -191,8 +191,9 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
 def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
     """Return the FROM clause and the canonical texts for a query of row hashes.
 
-    The subquery has OFFSET 0, so that the planner computes each text only once. The arguments are
-    those of `SqlDialect.hashed_rows`.
+    `table` is the quoted name, `where` a WHERE clause with a leading space or "", and `texts` the
+    SQL of the canonical text of each column. The subquery has OFFSET 0, so that the planner
+    computes each text only once.
     """
     names = [f"c{number}" for number in range(len(texts))]
     selected = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
@@ -220,7 +221,7 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
     """Return the SQL condition that a key is one of `keys`.
 
-    `columns` and `values` are as for `bound`.
+    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """
     rows = ", ".join([f"({', '.join(values)})"] * len(keys))
     return f"({', '.join(columns)}) IN ({rows})", [text for key in keys for text in key]

@@ -74,7 +74,8 @@ def read_source_table(connection: Connection, schema: str, name: str) -> Databas
 class SourceReader:
     """Reads one source table with statements of bounded size, at a bounded rate.
 
-    Methods raise the errors of `Connection.query`.
+    Methods raise SourceError if a statement fails, SchemaMovedError if a column or the table does
+    not exist.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class KeyChanges(Protocol):
         """Return the offsets that the table covers now, as a mark for `changed_since`."""
 
     def changed_since(self, mark: Vector, keys: Collection[Key]) -> Collection[Key]:
-        """Return the keys, of `keys`, with a change that the table has received since the mark."""
+        """Return those of the `keys` with a change that the table has received since the mark."""
 
 
 @dataclass(frozen=True, slots=True)

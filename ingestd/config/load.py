@@ -47,10 +47,10 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
 def load_document(
     document: Document, folder: FilePath, variables: Mapping[str, str]
 ) -> LoadedConfig:
-    """Validate a parsed document as `load_config` does; paths are relative to `folder`.
+    """Validate a parsed document; relative paths are resolved against `folder`.
 
     `variables` is the environment; its overrides are applied to the document in place. Raises
-    ConfigError.
+    ConfigError with every error and its location.
     """
     shape = shape_of(Config)
     issues = apply_environment(document, shape, variables)

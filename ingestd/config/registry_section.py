@@ -194,7 +194,8 @@ def _token_client(section: SchemaRegistrySection, ca_location: str | None) -> To
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
     """Return the settings to look up the schemas of messages; without a URL they are empty.
 
-    Raises the errors of `registry_settings`.
+    Relative paths are resolved against `folder`. Raises ConfigError if keys for the bearer token
+    are missing or contradict each other.
     """
     if not section.url:
         return FormatSettings()

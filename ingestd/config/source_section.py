@@ -152,9 +152,9 @@ def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
 
 
 def check_positions(section: SourceSection, key: str) -> None:
-    """Raise ConfigError if the offsets of a key are malformed or of a topic that is not read.
+    """Raise ConfigError if configured offsets are malformed, or of a topic that is not read.
 
-    `key` is `startup-specific-offsets` or `bounded-specific-offsets`.
+    `key` is the key with the offsets, `startup-specific-offsets` or `bounded-specific-offsets`.
     """
     texts = {
         "startup-specific-offsets": section.startup_specific_offsets,

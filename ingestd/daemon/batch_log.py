@@ -27,8 +27,8 @@ TOTAL = "total"
 class BatchLog:
     """Reports the events of batches to log, metrics, status, maintenance, traces and notices.
 
-    It calls `succeeded` after each finished batch. `clock` returns seconds since 1970, `ticks` is a
-    monotonic clock.
+    It calls `succeeded` after each finished batch. `clock` returns seconds since 1970, `ticks` the
+    seconds of a monotonic clock.
     """
 
     def __init__(
@@ -83,7 +83,10 @@ class BatchLog:
             self._notices.topic_set_aside(topic, message)
 
     def partition_set_aside(self, unread: OffsetRange, message: str) -> None:
-        """Show a partition as set aside until the next run, as `topic_set_aside` does."""
+        """Show a topic partition as set aside until the next run, and send a notice.
+
+        `unread` is the range that is not read, and `message` states the reason.
+        """
         lag_metrics.record_unreadable(unread.source, unread.topic, unread.partition)
         self._status.set_aside.add_partition(unread, message)
         if self._notices is not None:

@@ -49,7 +49,7 @@ class HistoryFile:
     def load(self) -> SavedHistory | None:
         """Return the saved history, or None if the file does not exist or cannot be used.
 
-        Log a warning if the file cannot be used.
+        Logs a warning if the file cannot be used.
         """
         try:
             content = self._read()

@@ -137,8 +137,8 @@ def _or_message(read: Callable[[], _Read]) -> _Read | str:
 class HttpServer:
     """The server of the pages, which runs in separate threads from `start` to `stop`.
 
-    Creating it raises ConfigError if the address or a file of `access` cannot be used. `tables`
-    reads the tables for the console; None leaves out their pages.
+    Creating the server raises ConfigError if the address or a file of `access` cannot be used.
+    `tables` reads the tables for the console (None: there are no pages of tables).
     """
 
     def __init__(

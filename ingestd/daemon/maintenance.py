@@ -73,13 +73,14 @@ class MaintenanceChild(Protocol):
         """
 
     def close(self) -> None:
-        """Stop the process."""
+        """Stop the process that runs the jobs."""
 
 
 class Maintenance:
     """Maintenance of the tables of one pipeline, from `start` to `stop`; thread-safe.
 
-    `make_child` returns a runner of jobs for each thread; `ticks` is a monotonic clock.
+    `make_child` returns a runner of jobs for each thread; `ticks` returns the seconds of a
+    monotonic clock.
     """
 
     def __init__(
@@ -301,7 +302,10 @@ class MaintenanceRecord:
         _LOG.log(level, "ingest_throttled", extra={"ctx": {"cause": cause, "tables": tables}})
 
     def released(self, cause: str, seconds: float) -> None:
-        """Record that ingest continues after a wait of `seconds`; `cause` is as for `throttled`."""
+        """Record that ingest continues after a wait of `seconds`.
+
+        `cause` is "inline" or "sorted-runs": what ingest has waited for.
+        """
         with self._lock:
             self._waiting = None
             self._waited += seconds

@@ -68,7 +68,10 @@ def _largest(*values: float | None) -> float | None:
 
 
 def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
-    """Merge the samples of each interval of `step` seconds into one; oldest first, as `samples`."""
+    """Merge the samples of each interval of `step` seconds into one.
+
+    The samples are oldest first, and so is the result.
+    """
     steps: list[Sample] = []
     for sample in samples:
         if steps and steps[-1].at // step == sample.at // step:

@@ -247,7 +247,8 @@ def daemon_settings(
 ) -> DaemonSettings:
     """Return the settings of the daemon from a loaded file, without notices.
 
-    `version` is the version of ingestd. The last two arguments are stored unchanged.
+    `version` is the version of ingestd, and `spans` receives traces (None: no traces). If
+    `until_latest`, the pipeline ends at the offsets that are the latest when it starts.
     """
     restart, lines, http = loaded.config.restart, loaded.config.logging, loaded.config.http
     return DaemonSettings(

@@ -104,7 +104,7 @@ class RunningBatch:
 class Status:
     """The state of a pipeline; thread-safe.
 
-    `clock` returns seconds since 1970, `ticks` is a monotonic clock.
+    `clock` returns seconds since 1970, `ticks` the seconds of a monotonic clock.
     """
 
     def __init__(
@@ -198,8 +198,8 @@ class Status:
     def executors_counted(self, count: int | None) -> bool | None:
         """Set the number of executors; None for a local master, or if it is unknown.
 
-        Return True if this count starts a state of missing executors, False if it ends that state,
-        and None if the state is unchanged.
+        Returns True if executors are missing from now on, False if they are no longer missing, and
+        None if neither has changed.
         """
         with self._lock:
             changed = self._executors.counted(count)

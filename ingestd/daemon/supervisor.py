@@ -95,7 +95,7 @@ class SupervisedRun(Protocol):
     """One run of a pipeline; implemented by `ingestd.spark.pipeline.Pipeline`."""
 
     def start(self, *, until_latest: bool) -> None:
-        """Start the query; with `until_latest` it ends at the current end offsets."""
+        """Start the query; with `until_latest`, it ends at the current end offsets of topics."""
 
     def await_termination(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds; return whether the query has ended.
@@ -213,8 +213,8 @@ class Supervisor:
     def follow(self, settings: PipelineSettings) -> None:
         """Finish the batch in progress, then start the query again with these settings.
 
-        Returns when the query in progress has ended. A query that is being started, or waits for
-        its restart, gets the settings then.
+        Returns when the query in progress has ended. If the query is being started, or waits for
+        its restart, it gets the settings as soon as it runs.
         """
         self._next = settings
         if self._run is not None:

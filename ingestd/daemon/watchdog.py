@@ -20,8 +20,9 @@ PER_SOURCE_SECONDS = 60.0
 class Watchdog:
     """Watches the polls of a query, and reports when the next one is overdue. Not thread-safe.
 
-    `ticks` is a monotonic clock, `clock` returns seconds since 1970. A poll is overdue after a time
-    that grows with the number of `sources`, but after `patience` seconds at the latest.
+    `ticks` returns the seconds of a monotonic clock, `clock` seconds since 1970. A poll is overdue
+    after a time that grows with the number of `sources`, but after `patience` seconds at the
+    latest.
     """
 
     def __init__(
@@ -85,9 +86,9 @@ MISSING_SECONDS = 60.0
 class ExecutorWatch:
     """Watches the number of executors, and reports when they are missing for too long.
 
-    `count` is None for a local master, or if it is unknown. `is_missing` is whether there had been
-    no executor for `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not
-    thread-safe.
+    `count` is None for a local master, or if it is unknown. `is_missing` is whether, at the last
+    count, there had been no executor for too long. `ticks` returns the seconds of a monotonic
+    clock. Not thread-safe.
     """
 
     def __init__(self, ticks: Callable[[], float]) -> None:

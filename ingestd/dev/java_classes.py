@@ -18,8 +18,8 @@ def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -
 
     The classes are cached in a subfolder of `folder`, whose name is derived from the contents of
     the sources and the names of the archives in `classpath`. Several processes may call this at
-    once. Raises JarError, with the compiler's output, for invalid sources, and the errors of
-    `fetch`.
+    once. Raises JarError, with the compiler's output, for invalid sources or if the compiler cannot
+    be downloaded, and ConfigError without Java.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources))
     digest.update(":".join(jar.name for jar in classpath).encode())

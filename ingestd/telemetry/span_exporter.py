@@ -21,10 +21,11 @@ _LONG = 16
 
 
 def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
-    """Return a sink for the spans of a pipeline; `endpoint` is as in `telemetry.otlp.OtlpSink`.
+    """Return a sink for the spans of a pipeline.
 
-    Credentials for the collector are masked in the log from now on, because its responses may
-    repeat them. Raises ConfigError if the extra `otel` is not installed.
+    `endpoint` is the base URL of the collector (None: the environment determines it). Credentials
+    for the collector are masked in the log from now on, because its responses may repeat them.
+    Raises ConfigError if the extra `otel` is not installed.
     """
     try:
         listener = import_module(_EXPORTER)

@@ -76,7 +76,7 @@ def _files(details: TableDetails) -> str:
 def compactions_table(maintenance: Mapping[str, Any], name: str | None = None) -> str:
     """Return the last compactions of the table `name` (None: of all tables) as HTML.
 
-    `maintenance` is the part of the document of `/status`; if it is empty, so is the result.
+    `maintenance` is the section `maintenance` of /status; if it is empty, the result is "".
     """
     if not maintenance:
         return ""

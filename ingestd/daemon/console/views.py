@@ -64,7 +64,7 @@ class _Topic(NamedTuple):
 
 
 def asset(path: str) -> bytes:
-    """Return the content of a file of the console by its path, such as one of `ASSETS`."""
+    """Return the content of a file of the console, such as its style sheet, by its path."""
     return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
 
 

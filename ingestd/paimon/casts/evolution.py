@@ -44,7 +44,7 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Return the cached result of `arrow_schema`: the files of a table share a few schemas."""
+    """Return the Arrow schema of columns, from a cache: the files of a table share few schemas."""
     return arrow_schema(fields)
 
 
@@ -245,9 +245,9 @@ def _refused(source: DataType, target: DataType) -> UnsupportedError:
 
 
 def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # noqa: ANN401
-    """Apply `cast_nested` to each chunk of a column; return a ChunkedArray of the target type.
+    """Cast each chunk of a column to an Arrow type with the same nesting; return a ChunkedArray.
 
-    Raises ArrowInvalid as `cast_nested` does.
+    Raises ArrowInvalid if the nesting or the names of fields differ, or a value does not fit.
     """
     parts: Any = [cast_nested(chunk, target) for chunk in chunks]
     kind: Any = target

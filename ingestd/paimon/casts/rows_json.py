@@ -86,7 +86,11 @@ def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
 
 
 def sorted_json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """Return the lines of `json_lines` in their canonical order."""
+    """Return the canonical JSON lines of rows, ordered by their UTF-16 code units.
+
+    `fields` are the columns to encode, with their Paimon types. Raises FormatError for an invalid
+    VARIANT.
+    """
     return sort_lines(json_lines(rows, fields))
 
 

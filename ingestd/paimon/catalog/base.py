@@ -138,8 +138,8 @@ class Catalog(Protocol):
 
         Without changes, no schema is published. `now_ms` is the time of the new schema, in
         milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
-        SchemaConflictError if it does not allow the changes, ConfigError for a new column name that
-        the catalog does not allow, and the other errors of `apply_changes`.
+        SchemaConflictError if it does not allow the changes, ConfigError for a column name or an
+        option that is not allowed, and UnsupportedError for an option value that is not supported.
         """
         ...
 
@@ -168,9 +168,10 @@ def load_catalog(
 ) -> Catalog:
     """Return the catalog of a warehouse.
 
-    `metastore` is a name in `METASTORES`; `options` are the options of the metastore and of the
-    store. Raises ConfigError for an unknown metastore or option, and the errors of the metastore's
-    `open_catalog`.
+    `metastore` is "filesystem", "hive", "jdbc" or "rest"; `options` are the options of the
+    metastore and of the store. Raises ConfigError for an unknown metastore or option,
+    UnsupportedError for a value that is not supported, and StorageError if a server does not
+    respond.
     """
     module = METASTORES.get(metastore)
     if module is None:

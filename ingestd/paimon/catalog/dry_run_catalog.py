@@ -64,7 +64,11 @@ class DryRunCatalog:
         return self.base.database_properties(name) if simulated is None else simulated
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Simulate dropping a database. Raises the errors of `Catalog`."""
+        """Simulate dropping a database.
+
+        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
+        `cascade` is false.
+        """
         tables = self.list_tables(name)
         if tables and not cascade:
             raise DatabaseNotEmptyError(f"database '{name}' still has tables: {', '.join(tables)}")
@@ -104,7 +108,11 @@ class DryRunCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Simulate the creation of a table and its database. Raises the errors of `Catalog`."""
+        """Simulate the creation of a table, and of its database if it does not exist.
+
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
+        ConfigError for a name that the catalog does not allow.
+        """
         if self.table_exists(identifier):
             if not ignore_if_exists:
                 raise TableExistsError(f"table '{identifier}' exists already")
@@ -120,9 +128,11 @@ class DryRunCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Simulate one new schema with the changes; return the table with it.
+        """Simulate one new schema with the changes; return the table with this schema.
 
-        Without changes, the schema stays the same. Raises the errors of `Catalog.alter_table`.
+        Without changes, the schema stays the same. `now_ms` is the time of the new schema, in
+        milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
+        SchemaConflictError if it does not allow the changes.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -139,7 +149,11 @@ class DryRunCatalog:
         self._tables[identifier] = None
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Simulate renaming a table. Raises the errors of `Catalog`."""
+        """Simulate renaming a table.
+
+        Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
+        in use.
+        """
         table = self.get_table(source)
         if self.table_exists(target):
             raise TableExistsError(f"table '{target}' exists already")

@@ -37,7 +37,8 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatal
     """Return the catalog of a warehouse directory, which need not exist yet.
 
     Options are `case-sensitive` (default true) and the options of the store. Raises ConfigError for
-    any other option and for an invalid value, and the errors of `file_io_for`.
+    any other option and for an invalid value, UnsupportedError for a path in an unknown kind of
+    store.
     """
     store = storage_options(options)
     unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())

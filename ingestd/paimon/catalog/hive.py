@@ -65,7 +65,8 @@ _NO_ENVIRONMENT = structure({1: text_map({})})
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "HiveCatalog":
     """Return the catalog of a metastore, without connecting.
 
-    Raises the errors of `hive_options`.
+    Raises ConfigError for an unknown or invalid option, UnsupportedError for an authentication or a
+    protocol that is not supported.
     """
     store = storage_options(options)
     file_io_for(warehouse, store)

@@ -134,7 +134,11 @@ class Metastore:
             yield session
 
     def call(self, method: str, *arguments: Value) -> Any:  # noqa: ANN401  (by method)
-        """Call a method in a session of its own; see `MetastoreSession.call`."""
+        """Call a method in a new session, and return the content of its result.
+
+        `arguments` are in order. Raises MetastoreError if the method raises a declared exception,
+        StorageError if no server responds.
+        """
         with self.session() as session:
             return session.call(method, *arguments)
 

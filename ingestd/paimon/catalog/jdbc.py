@@ -112,7 +112,8 @@ def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
     """Return the catalog of a database, in which missing tables of the catalog are created.
 
-    Raises StorageError if the database cannot be reached, and the errors of `jdbc_options`.
+    Raises StorageError if the database cannot be reached, ConfigError for an unknown or invalid
+    option, UnsupportedError for an unsupported database.
     """
     settings = jdbc_options(warehouse, options)
     with settings.database.transaction() as session:

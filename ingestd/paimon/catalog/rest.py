@@ -310,15 +310,21 @@ class ServerCommit:
     table_id: str
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Publish a snapshot; return False if its id belongs to another commit."""
+        """Publish a snapshot; return False if its id belongs to another commit.
+
+        Raises StorageError if the server did not respond, after which the outcome is unknown, and
+        TableNotFoundError if the table was dropped.
+        """
         return self.catalog.commit_snapshot(
             self.identifier, branch, self.table_id, snapshot, changes
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after the given one, or after the snapshot of `tag` if it is given.
+        """Delete the snapshots after the snapshot with the id `snapshot_id`.
 
-        Raises the errors of `RestCatalog.roll_back`.
+        `tag` is the name of a tag of this snapshot, if the snapshot exists only as a tag. Raises
+        ConfigError if the server does not have the snapshot, and StorageError if it did not
+        respond, after which the outcome is unknown.
         """
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 

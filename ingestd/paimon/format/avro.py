@@ -305,7 +305,9 @@ class _Sink:
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
-    TINYINT and SMALLINT are returned as int32. Raises the errors of `FileFormat.read_file`.
+    TINYINT and SMALLINT are returned as int32. Raises FileNotFoundError if the file does not exist,
+    StorageError if the store fails, FormatError if it cannot be decoded, and UnsupportedError for
+    content that ingestd does not support.
     """
     data = io.read_bytes(path)
     with decoding(pa.BufferReader(data), path, "Avro", avro_blocks.BROKEN):
@@ -315,7 +317,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` does, in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Avro", avro_blocks.BROKEN):
         stream: Any = source

@@ -143,7 +143,10 @@ class FileFormat(Protocol):
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Yield the rows as `read_file` does, in parts of this size; only one part is in memory."""
+        """Yield the rows in file order, with the `columns` (None: all), in parts of this size.
+
+        Only one part is in memory.
+        """
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
@@ -162,9 +165,10 @@ class PartReader(Protocol):
     def read_part(
         self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
     ) -> FilePart:
-        """Return the rows as `read_file` does, without the parts that `wanted` excludes.
+        """Return the rows with the `columns` (None: all), without the parts that `wanted` excludes.
 
-        The result also states which rows of the file they are.
+        The result also states which rows of the file they are. If `wanted` is None, all rows are
+        returned.
         """
         ...
 
@@ -176,7 +180,7 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Yield the rows as `read_batches` does, each part with its number of rows.
+        """Yield the rows with the `columns` (None: all) in parts, each with its number of rows.
 
         A part that `wanted` excludes has None in place of its rows. A part is tested when it is
         reached.
@@ -189,7 +193,9 @@ def read_batches(
 ) -> Iterator[pa.Table]:
     """Yield the rows of a data file, with the `columns` (None: all), in parts of this size.
 
-    Raises the errors of `load_format` and of `FileFormat.read_file`.
+    Raises FileNotFoundError if the file does not exist, StorageError if the store fails,
+    FormatError if it cannot be decoded, and UnsupportedError for a format or content that is not
+    supported.
     """
     yield from load_format(format_of(path)).read_batches(io, path, columns, size)
 
@@ -204,8 +210,9 @@ def stream_wanted(
     """Yield the rows of a data file in parts, possibly with rows that were not requested.
 
     If the format can skip parts, the parts that `wanted` excludes have None in place of their rows.
-    A part is tested when it is reached. Raises the errors of `load_format` and of
-    `FileFormat.read_file`.
+    A part is tested when it is reached. Raises FileNotFoundError if the file does not exist,
+    StorageError if the store fails, FormatError if it cannot be decoded, and UnsupportedError for a
+    format or content that is not supported.
     """
     module = load_format(format_of(path))
     if wanted is not None and isinstance(module, PartReader):
@@ -220,10 +227,11 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return the rows of a data file, without the parts that `wanted` excludes.
+    """Return the rows of a data file, without the parts that `wanted` excludes (None: none).
 
-    Formats that cannot skip parts return all rows. Raises the errors of `load_format` and of
-    `FileFormat.read_file`.
+    Formats that cannot skip parts return all rows. Raises FileNotFoundError if the file does not
+    exist, StorageError if the store fails, FormatError if it cannot be decoded, and
+    UnsupportedError for a format or content that is not supported.
     """
     module = load_format(format_of(path))
     if isinstance(module, PartReader):

@@ -120,9 +120,10 @@ class _Sink:
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
-    Timestamps are in nanoseconds, TIME is an int. Raises the errors of `FileFormat.read_file`:
+    Timestamps are in nanoseconds, TIME is an int. Raises FileNotFoundError if the file does not
+    exist, StorageError if the store fails, FormatError if it cannot be decoded, and
     UnsupportedError for a compression that the library lacks, for timestamps outside the range of
-    nanoseconds (1677 to 2262), and for timestamps that `refuse_doubtful` refuses.
+    nanoseconds (1677 to 2262), and for timestamps that the library may read incorrectly.
     """
     source = io.open_input(path)
     with _decoding(source, path):
@@ -132,7 +133,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` does, in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
     source = io.open_input(path)
     with _decoding(source, path):
         layout = OrcLayout(source)  # checks the sizes that the library does not check

@@ -250,8 +250,9 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
     INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column is
-    outside the range of nanoseconds. Raises the errors of `FileFormat.read_file`: UnsupportedError
-    if such a value is inside a nested column, or outside the supported range of microseconds.
+    outside the range of nanoseconds. Raises FileNotFoundError if the file does not exist,
+    StorageError if the store fails, FormatError if it cannot be decoded, and UnsupportedError if
+    such a value is inside a nested column, or outside the supported range of microseconds.
     """
     return read_part(io, path, columns, None).rows
 
@@ -259,7 +260,10 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_part(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return the rows as `read_file` does, but only of the row groups that `wanted` selects."""
+    """Return the rows in file order, with the `columns` (None: all), of the selected row groups.
+
+    `wanted` selects row groups (None: all).
+    """
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         return _read_part(source, columns, wanted)
@@ -268,7 +272,7 @@ def read_part(
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` does, in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)
@@ -282,10 +286,10 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Yield the rows as `read_batches` does, each part with its number of rows.
+    """Yield the rows with the `columns` (None: all) in parts of the given size.
 
-    A row group that `wanted` excludes is one part, with None in place of its rows. A row group is
-    tested when it is reached.
+    Each part has its number of rows. A row group that `wanted` excludes is one part, with None in
+    place of its rows. A row group is tested when it is reached.
     """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):

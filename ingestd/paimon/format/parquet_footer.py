@@ -34,7 +34,7 @@ def read_footer(source: pa.NativeFile) -> Struct:
 def check_chunk_types(source: pa.NativeFile) -> None:
     """Raise ValueError if a column chunk has another type than its column.
 
-    Raises the errors of `read_footer`.
+    Raises IndexError or ValueError if the footer is invalid.
     """
     footer = read_footer(source)
     types = [

@@ -77,7 +77,11 @@ class HiveEntry:
 
 
 def hive_entry(options: Options, identifier: Identifier) -> HiveEntry:
-    """Return the entry that the options of a table request. Raises the errors of `metastore_of`."""
+    """Return the entry that the options of a table request.
+
+    Raises ConfigError if the options contain no valid address of a metastore, UnsupportedError for
+    an authentication or a protocol that is not supported.
+    """
     given = {
         "uri": iceberg_options.ICEBERG_URI.of(options),
         "hive-conf-dir": iceberg_options.ICEBERG_HIVE_CONF.of(options),

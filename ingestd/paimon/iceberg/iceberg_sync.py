@@ -174,7 +174,9 @@ def repair_iceberg(table: FileStoreTable) -> SyncResult:
 
     All manifests are read, and the manifests of the newest snapshot are compared with its live
     files. If a newer snapshot is published meanwhile, this is repeated, at most three times. Raises
-    the errors of `sync_iceberg`.
+    UnsupportedError for a table or data files that Iceberg readers cannot read, ConfigError for
+    invalid options, FormatError for damaged files of the table, StorageError if the storage or the
+    metastore fails.
     """
     result = sync_iceberg(table, tags=True)
     sync, before = _open_sync(table), result.before

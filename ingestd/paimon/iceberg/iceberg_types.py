@@ -155,7 +155,7 @@ def avro_value(t: DataType, value: Any) -> Any:  # noqa: ANN401  (a value of any
 
 
 def bound(t: DataType, value: Any) -> bytes:  # noqa: ANN401  (a value of any column type)
-    """Encode a non-null value, as `avro_value` returns it, as the bytes of an Iceberg bound."""
+    """Encode a non-null plain Avro value of the type `t` as the bytes of an Iceberg bound."""
     if isinstance(value, bytes):
         return value
     return value.encode() if isinstance(value, str) else struct.pack(_PACKED[type_name(t)], value)

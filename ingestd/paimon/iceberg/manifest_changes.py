@@ -36,9 +36,9 @@ class FileChanges:
     """The data files that a snapshot adds and removes, by file name.
 
     `added` has the manifest records of the added files, `removed` the partitions of the removed
-    files, and `partitions` the partitions of all these files. A partition is a tuple of values as
-    `avro_value` returns them. `only_adds` is False if the snapshot deletes any file, exposed or
-    not.
+    files, and `partitions` the partitions of all these files. A partition is a tuple of plain Avro
+    values. `only_adds` is False if the snapshot deletes any file, even one that the Iceberg
+    metadata does not list.
     """
 
     added: Mapping[str, Mapping[str, Json]]

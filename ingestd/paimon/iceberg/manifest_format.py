@@ -205,7 +205,7 @@ def may_have_partition(
 ) -> bool:
     """Return whether a manifest may list files of a partition, by its bounds.
 
-    `values` are the partition values, as `avro_value` returns them, in the order of the fields.
+    `values` are the partition values as plain Avro values, in the order of the fields.
     """
     cells = zip(partition_fields, values, manifest.partitions, strict=True)
     return all(_may_be_in(field, value, summary) for field, value, summary in cells)

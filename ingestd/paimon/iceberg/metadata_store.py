@@ -64,7 +64,8 @@ class MetadataStore:
     def newest(self) -> tuple[int, Json] | None:
         """Return the newest version that has a document, and the document; None without documents.
 
-        Raises the errors of `read`.
+        Raises FormatError if the document is damaged, FileNotFoundError if it was deleted
+        meanwhile.
         """
         hint = self._hint()
         if hint is not None and not self.io.exists(self.document_path(hint + 1)):
@@ -101,7 +102,10 @@ class MetadataStore:
         return document
 
     def read_list(self, path: str) -> list[IcebergManifest]:
-        """Return the entries of a manifest list. Raises the errors of `read`."""
+        """Return the entries of the manifest list at a path.
+
+        Raises FileNotFoundError if the list does not exist, FormatError if it is damaged.
+        """
         here = self._here(path)
         data = self.io.read_bytes(here)
         known, manifests = self._memory.manifests
@@ -130,7 +134,10 @@ class MetadataStore:
         return data
 
     def read_manifest(self, manifest: IcebergManifest) -> list[IcebergEntry]:
-        """Return the entries of a manifest. Raises the errors of `read`."""
+        """Return the entries of a manifest.
+
+        Raises FileNotFoundError if the manifest does not exist, FormatError if it is damaged.
+        """
         here = self._here(manifest.manifest_path)
         return decode_manifest(self.io.read_bytes(here), here, manifest.first_row_id)
 
@@ -221,7 +228,7 @@ class MetadataStore:
             yield from map(_name, self._files_of(manifests))
 
     def repair_hint(self, version: int) -> None:
-        """Write the hint if it is not `version`, the newest version."""
+        """Write the version hint again if it is not `version`, the newest version."""
         if self._hint() != version:
             self._overwrite_hint(version)
 
@@ -252,7 +259,8 @@ class MetadataStore:
 
         The files are manifests, and files with deletion vectors. `paths` are the paths of the lists
         to delete, `kept` is the path of a list that remains. The files of a damaged or missing list
-        are unknown, so they stay. Raises the errors of `read` for the list `kept`.
+        are unknown, so they stay. Raises FileNotFoundError or FormatError if the list `kept` is
+        missing or damaged.
         """
         if not paths:
             return

@@ -49,7 +49,10 @@ def parse_metadata(data: bytes, source: str) -> Json:
 
 
 def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
-    """Return the snapshots of a document with their JSON text, taken from `known` if it has it."""
+    """Return the snapshots of a document with their JSON text.
+
+    The text of a snapshot that `known` contains is taken from there.
+    """
     texts = {}
     for entry in document["snapshots"]:
         text = known.get(id(entry))
@@ -230,7 +233,7 @@ def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
 
 
 def expired(before: Json, after: Json) -> list[str]:
-    """Return the paths of the manifest lists of snapshots that only the earlier document has."""
+    """Return the paths of the manifest lists of snapshots that `before` has and `after` lacks."""
     kept = {entry["manifest-list"] for entry in after["snapshots"]}
     lists = (entry["manifest-list"] for entry in before["snapshots"])
     return [name for name in lists if name not in kept]

@@ -152,7 +152,7 @@ def _home(scheme: str, uri: str) -> ModuleType:
 
 
 def without_synced_names(file_io: FileIO) -> FileIO:
-    """Return a FileIO for files that may be missing after a power failure, but not out of order."""
+    """Return a FileIO that may lose the newest files in a power failure, but keeps their order."""
     return replace(file_io, sync_names=False) if isinstance(file_io, LocalFileIO) else file_io
 
 

@@ -141,8 +141,8 @@ class Hdfs:
     def once(self, work: Callable[[RawClient], _T]) -> _T:
         """Call `work` once with the client of the cluster, and return its result.
 
-        Raises TimeoutError after `RESPONSE_SECONDS`, and the library's errors. After a TimeoutError
-        the call may still reach the cluster.
+        Raises TimeoutError after 60 seconds, and the library's errors. After a TimeoutError the
+        call may still reach the cluster.
         """
         client = client_of(self.cluster, self.options)
         try:
@@ -152,14 +152,18 @@ class Hdfs:
             raise
 
     def with_retries(self, work: Callable[[RawClient], _T]) -> _T:
-        """Call `work` with the client of the cluster, repeating it as `again` does."""
+        """Call `work` with the client of the cluster, and repeat it after temporary failures.
+
+        Returns the result. Raises the last error when `work` has been failing for 60 seconds; a
+        timeout or a lasting failure is raised at once.
+        """
         return self.again(lambda: self.once(work))
 
     def again(self, work: Callable[[], _T]) -> _T:
         """Call `work`, and repeat it after temporary failures; return its result.
 
-        Raises the last error when `work` has been failing for `PATIENCE_SECONDS`; a timeout or a
-        lasting failure is raised at once.
+        Raises the last error when `work` has been failing for 60 seconds; a timeout or a lasting
+        failure is raised at once.
         """
         end = None
         wait = _FIRST_WAIT
@@ -196,8 +200,8 @@ def is_unknown(error: Exception) -> bool:
 def hdfs_error(action: str, path: str, error: Exception) -> StorageError | UnsupportedError:
     """Return the error to raise in place of an error of the library.
 
-    It is an UnsupportedError if `is_unknown(error)`, else a StorageError. The message begins
-    "cannot", followed by `action`, a verb such as "read", and by the path.
+    It is an UnsupportedError if the library does not support the request, else a StorageError. The
+    message begins "cannot", followed by `action`, a verb such as "read", and by the path.
     """
     if is_unknown(error):
         return UnsupportedError(

@@ -144,7 +144,8 @@ class Table:
         `keys` has the primary key columns; keys without a row are left out. Only files that may
         contain one of the keys are opened. Raises ArgumentError for a table without a primary key,
         for invalid keys, for an unknown column, tag or snapshot, for a timestamp before the first
-        snapshot, and for several points in time; and the errors of `Scan`.
+        snapshot, and for several points in time; FormatError for a damaged file, StorageError if
+        the storage fails, UnsupportedError for a table with features that are not supported.
         """
         how = Selection(columns=columns, snapshot=snapshot, tag=tag, as_of=as_of)
         return scan_keys(self.files, arrow_keys(self.files, keys), how).to_arrow()
@@ -159,7 +160,12 @@ class Table:
         as_of: str | datetime | None = None,
         between: tuple[int, int] | None = None,
     ) -> pa.Table:
-        """Return the selected rows as an Arrow table. Raises the errors of `scan` and `Scan`."""
+        """Return the selected rows as an Arrow table.
+
+        Raises ArgumentError for an invalid selection, ConfigError for invalid scan options,
+        FormatError for a damaged file, StorageError if the storage fails, UnsupportedError for
+        features of the table that are not supported.
+        """
         return self.scan(
             columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
         ).to_arrow()
@@ -176,7 +182,7 @@ class Table:
     ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a `pandas.DataFrame`.
 
-        Raises the errors of `scan` and `Scan`.
+        Raises ConfigError if pandas is missing, and the errors of `to_arrow`.
         """
         return self.scan(
             columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
@@ -194,7 +200,7 @@ class Table:
     ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a `polars.DataFrame`.
 
-        Raises the errors of `scan` and `Scan`.
+        Raises ConfigError if Polars is missing, and the errors of `to_arrow`.
         """
         return self.scan(
             columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
@@ -212,7 +218,7 @@ class Table:
     ) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the selected rows as a relation of DuckDB's default connection.
 
-        Raises the errors of `scan` and `Scan`.
+        Raises ConfigError if DuckDB is missing, and the errors of `to_arrow`.
         """
         return self.scan(
             columns=columns, where=where, snapshot=snapshot, tag=tag, as_of=as_of, between=between
@@ -222,7 +228,8 @@ class Table:
         """Return the number of rows that match a condition (None: of all rows).
 
         Only the primary key columns (without a primary key, the first column) and the columns of
-        the condition are read. Raises the errors of `scan` and `Scan`.
+        the condition are read. Raises ArgumentError for an invalid condition, and the other errors
+        of `to_arrow`.
         """
         read = self.primary_keys or self.files.schema.field_names[:1]
         return sum(batch.num_rows for batch in self.scan(columns=read, where=where).batches())
@@ -230,7 +237,7 @@ class Table:
     def head(self, rows: int = 5) -> pa.Table:
         """Return at most `rows` rows as an Arrow table; reading stops when they are found.
 
-        Raises ArgumentError for a negative number, and the errors of `scan` and `Scan`.
+        Raises ArgumentError for a negative number, and the errors of `to_arrow`.
         """
         if rows < 0:
             raise ArgumentError(f"rows={rows}: a number of rows is not negative")
@@ -322,8 +329,9 @@ class Table:
     def write(self, rows: RowData, *, partial: bool = False) -> Snapshot | None:
         """Write rows, commit them, and return the snapshot (None without rows).
 
-        `partial` allows rows that lack columns, as `Writer.write` describes. Raises the errors of
-        `Writer`.
+        `partial` allows rows that lack columns of a primary-key table. Raises ArgumentError for
+        rows that do not fit the table, CommitConflictError or CommitUnknownError if the commit
+        fails, and the other errors of `Writer.write` and `Writer.commit`.
         """
         with self.writer() as writer:
             writer.write(rows, partial=partial)
@@ -332,7 +340,9 @@ class Table:
     def delete(self, rows: RowData) -> Snapshot | None:
         """Delete the rows with these keys, commit, and return the snapshot (None without keys).
 
-        Raises the errors of `Writer`.
+        Raises ArgumentError for a table without a primary key or for invalid keys,
+        CommitConflictError or CommitUnknownError if the commit fails, and the other errors of
+        `Writer.delete` and `Writer.commit`.
         """
         with self.writer() as writer:
             writer.delete(rows)

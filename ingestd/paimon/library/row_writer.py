@@ -36,7 +36,7 @@ class RowWriter:
     """Writes the rows of one commit to new files of their partitions and buckets.
 
     Buckets are assigned by the indexes of `state`, the state of the table on which the commit is
-    based; with `fresh`, existing keys are ignored, because the commit replaces their rows.
+    based; with `fresh`, existing keys are ignored, because the commit replaces all rows.
     """
 
     def __init__(
@@ -61,9 +61,10 @@ class RowWriter:
     def write(self, rows: pa.Table) -> Iterator[CommitMessage]:
         """Write rows to files, and yield the commit message of each bucket that received rows.
 
-        The rows have the columns that `write_bucket` requires. Nothing is written before the
-        result is iterated. Raises the errors of `write_bucket`, and UnsupportedError if no dynamic
-        bucket is left for new keys.
+        The rows have the columns of the table; for a primary-key table, also the sequence number
+        and the row kind. Nothing is written before the result is iterated. Raises ValueError if the
+        rows do not fit the table, UnsupportedError for a row kind that the merge engine does not
+        support or if no dynamic bucket is left for new keys, and StorageError if the storage fails.
         """
         table = self._table
         if VALUE_KIND in rows.column_names:

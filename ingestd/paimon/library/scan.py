@@ -111,8 +111,8 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     """Return a scan of the selected rows; without a point in time, the table's scan options apply.
 
     Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, or an invalid condition or range; and the errors of `scan_target` and
-    `fallback_branch`.
+    snapshot, or an invalid condition or range; ConfigError or UnsupportedError for scan options
+    that are invalid or not implemented, or a fallback branch that cannot be read.
     """
     if how.between is not None:
         after, last = _range(how.between)
@@ -132,8 +132,9 @@ def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:
     """Return a scan of the rows with the given primary keys, as of the selected point in time.
 
     `keys` has the primary key columns in the types of the table. Raises ArgumentError for an
-    unknown column, tag or snapshot, or a timestamp before the first snapshot; ConfigError for a
-    table whose scan options select changes; and the errors of `scan_target`.
+    unknown column, tag or snapshot, or a timestamp before the first snapshot; ConfigError for scan
+    options that are invalid or select changes, UnsupportedError for scan options that are not
+    implemented.
     """
     reader = PointReader.of(table, _target(table, how), keys, how.columns)
     return _scan(reader.fields(), reader.rows)

@@ -99,8 +99,9 @@ def open_table(
 ) -> Table:
     """Return the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
-    The other arguments are those of `open_warehouse`. Raises ArgumentError if the path does not
-    name a table, and the errors of `open_warehouse` and of `Warehouse.table`.
+    `metastore` is ``filesystem``, ``hive``, ``jdbc`` or ``rest``. `options` are the options of the
+    catalog and of its store, by Paimon's names. Raises ArgumentError if the path does not name a
+    table, TableNotFoundError if the table does not exist, and the errors of `open_warehouse`.
     """
     root, name = split_path(path)
     return open_warehouse(root, metastore=metastore, options=options).table(name)
@@ -118,7 +119,7 @@ def create_table(
 
     The warehouse is a directory, in a file system or an object store, without another metastore.
     `options` are the options of the table. Raises ArgumentError if the path does not name a table,
-    and the errors of `Warehouse.create`.
+    TableExistsError if the table exists, and the other errors of `Warehouse.create`.
     """
     root, name = split_path(path)
     return open_warehouse(root).create(

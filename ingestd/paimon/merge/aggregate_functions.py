@@ -73,8 +73,9 @@ def fold(
 ) -> Column:
     """Fold the column `name` by its aggregate function; return one cell per key.
 
-    Raises UnsupportedError for an unknown function, and for retractions if the function does not
-    support them. Raises the errors of the function.
+    `events` are the rows of each key from oldest to newest, and `ops` (n,) states what each event
+    does to the result. Raises UnsupportedError for an unknown function, and for retractions if the
+    function does not support them; FormatError for a damaged bitmap.
     """
     if function.ignore_retract:
         ops = np.where(ops == RETRACT, SKIP, ops)

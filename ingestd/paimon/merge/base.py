@@ -59,7 +59,7 @@ def merge_rows(
 
 
 def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Merge at least one row like `merge_rows`, given the order `keys` of the rows.
+    """Merge at least one row, in the order `keys`, to one row per key, ordered by key.
 
     Raises UnsupportedError for an unknown merge engine, or a deletion that the engine does not
     support.
@@ -77,7 +77,7 @@ def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Tabl
 
 
 def picks_rows(rules: MergeRules) -> bool:
-    """Return whether the merge engine returns input rows unchanged (see `picked_rows`)."""
+    """Return whether the merge engine returns input rows unchanged, and computes no rows."""
     return rules.engine in _PICKS
 
 
@@ -86,8 +86,10 @@ def picked_rows(
 ) -> Positions:
     """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 
-    `rows` has the key columns, the sequence fields and the system columns. `oldest_first` and the
-    exceptions are those of `merge_rows`. Raises ValueError for an engine that computes rows.
+    `rows` has the key columns, the sequence fields and the system columns. With `oldest_first`, the
+    rows of a key are in the order of their sequence numbers, which are then not read. Raises
+    ValueError for an engine that computes rows, UnsupportedError for a deletion that the engine
+    does not support.
     """
     if not picks_rows(rules):
         raise ValueError(f"the merge engine {rules.engine} does not return rows unchanged")

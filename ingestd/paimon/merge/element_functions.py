@@ -82,9 +82,10 @@ def _step(now: _Parts | None, new: _Parts, op: int, fold: Fold) -> _Parts | None
 
 
 def collecting(distinct: bool) -> Fold:
-    """Return the steps of collect: a retraction removes an equal element for each of its elements.
+    """Return the steps of the function collect.
 
-    With `distinct`, each element is kept once.
+    A retraction removes an equal element for each of its elements. With `distinct`, each element is
+    kept once.
     """
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
@@ -105,7 +106,7 @@ def collecting(distinct: bool) -> Fold:
 
 
 def mapping() -> Fold:
-    """Return the steps of merge_map: entries are added and retracted by map key."""
+    """Return the steps of the function merge_map: entries are added and retracted by map key."""
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         return new if now is None else list(_by_code([*now, *new]).values())
@@ -114,7 +115,7 @@ def mapping() -> Fold:
 
 
 def nesting(keyed: bool, limit: int | None) -> Fold:
-    """Return the steps of nested_update.
+    """Return the steps of the function nested_update.
 
     The first cell of a key is kept whole; rows of later cells are added until the result has
     `limit` rows (None: no limit). If `keyed`, a newer row of a nested key replaces the older row.

@@ -33,9 +33,10 @@ class Elements:
     def of(
         cls, column: Column, events: MergeEvents, ops: Ops, *, virtual: bool = False
     ) -> "Elements":
-        """Return the elements of the non-null cells of each key from its last SET on.
+        """Return the elements of the non-null cells of each key from its last SET event on.
 
-        With `virtual`, the cells of older rows (REVERSED) are first.
+        A SET event replaces all older values. With `virtual`, cells whose event is older by its
+        sequence group (REVERSED) are first.
         """
         array = whole(column)
         counts = events.since_set(ops) & events.valid(array)
@@ -77,12 +78,18 @@ def _flat(taken: Array) -> Array:
 
 
 def first_of_each(key: Indices, code: Indices) -> Mask:
-    """Return a mask (n,) of the first element of each code within its key."""
+    """Return a mask (n,) of the first element with each code within its key.
+
+    `key` (n,) has the key number of each element, and `code` (n,) is equal for equal elements.
+    """
     return _one_of_each(key, code, np.arange(len(key)))
 
 
 def last_of_each(key: Indices, code: Indices) -> Mask:
-    """Return a mask (n,) of the last element of each code within its key."""
+    """Return a mask (n,) of the last element with each code within its key.
+
+    `key` (n,) has the key number of each element, and `code` (n,) is equal for equal elements.
+    """
     return _one_of_each(key, code, -np.arange(len(key)))
 
 

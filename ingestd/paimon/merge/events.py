@@ -99,7 +99,8 @@ class MergeEvents:
     def since_set(self, ops: Ops) -> Mask:
         """Return a mask (n,) of each key's events from its last SET on, without SKIP events.
 
-        For a key without a SET, these are all events but the skipped ones.
+        A SET event replaces all older values, a SKIP event has no effect. For a key without a SET,
+        these are all events but the skipped ones.
         """
         counts: Mask = ops != SKIP
         sets = ops == SET
@@ -156,7 +157,10 @@ class Chosen:
 
 
 def in_virtual_order(events: MergeEvents, ops: Ops, chosen: Chosen) -> Chosen:
-    """Return the chosen events with the REVERSED events of each key first, in reverse order."""
+    """Return the chosen events with the REVERSED events of each key first, in reverse order.
+
+    A REVERSED event is older than the accumulated value, by its sequence group.
+    """
     older = ops[chosen.at] == REVERSED
     if not bool(older.any()):
         return chosen

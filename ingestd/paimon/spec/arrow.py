@@ -205,10 +205,9 @@ def from_arrow_type(arrow_type: pa.DataType) -> DataType:
 
 
 def column_values(column: Column) -> list[object]:
-    """Return the values of a column in the Python form that `binary_row` uses.
+    """Return the values of a column as Python values; dates, times and timestamps are integers.
 
-    Dates, times and timestamps are integers. They are not converted to `datetime`, which supports
-    only the years 1 to 9999.
+    They are not converted to `datetime`, which supports only the years 1 to 9999.
     """
     physical: Any = column.cast(_physical(column.type))
     return list(physical.to_pylist())
@@ -250,12 +249,18 @@ def has_hexadecimals(texts: Array) -> bool:
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:
-    """Return an Arrow column from values as returned by `column_values`."""
+    """Return an Arrow column of type `t` from Python values.
+
+    Dates, times and timestamps are integers, as `column_values` returns them.
+    """
     return array_of(values, to_arrow_type(t))
 
 
 def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
-    """Return an Arrow array from values as returned by `column_values`."""
+    """Return an Arrow array from Python values.
+
+    Dates, times and timestamps are integers, as `column_values` returns them.
+    """
     return pa.array(values, _physical(arrow_type)).cast(arrow_type)
 
 

@@ -81,8 +81,8 @@ def encode_blocks(
 ) -> bytes:
     """Return a container file with these blocks, each given as (record count, encoded records).
 
-    `codec` is a name of `ENCODERS`; `level` is the compression level of zstandard; `header` are
-    further entries of the file's header.
+    `codec` is a name such as "null", "deflate" or "zstandard"; `level` is the compression level of
+    zstandard; `header` are further entries of the file's header.
     """
     packed = BlockWriter(schema, io.BytesIO(), codec, level, header)
     for count, payload in blocks:
@@ -96,7 +96,8 @@ class BlockWriter:
     """A writer of a container file.
 
     It buffers the blocks in the stream `spool`, because the header, which precedes them, contains
-    their checksum. The other arguments are those of `encode_blocks`.
+    their checksum. `schema` is JSON text, `codec` the name of a compression, `level` the
+    compression level of zstandard, and `header` has further entries of the file's header.
     """
 
     def __init__(
@@ -145,7 +146,8 @@ class BlockWriter:
 def decode_blocks(data: bytes) -> AvroBlocks:
     """Return the decompressed blocks of a container file.
 
-    Raises one of the errors in `BROKEN` if it is invalid.
+    An invalid file raises an error of the decoders, which `BROKEN` lists, such as ValueError or
+    EOFError.
     """
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
@@ -154,8 +156,8 @@ def decode_blocks(data: bytes) -> AvroBlocks:
 def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
     """Open a container file of `end` bytes; its blocks are read on demand.
 
-    Raises one of the errors in `BROKEN` if the file is invalid, which may be detected only after
-    the last block.
+    An invalid file raises an error of the decoders, which `BROKEN` lists, such as ValueError or
+    EOFError, possibly only after the last block.
     """
     head = stream.read(len(_MAGIC))
     if head != _MAGIC:
@@ -234,7 +236,8 @@ def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
     """Return the records of a block.
 
-    Raises one of the errors in `BROKEN` unless the block contains exactly `count` records.
+    Unless the block contains exactly `count` records, an error of the decoders is raised, which
+    `BROKEN` lists, such as ValueError or EOFError.
     """
     if count == 0 and not payload:
         return []

@@ -234,7 +234,7 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple of its values in the form of `comparable_value`."""
+    """Return a serialized key as a tuple of values that Python orders as Paimon orders keys."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 

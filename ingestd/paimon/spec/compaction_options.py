@@ -37,7 +37,7 @@ class CompactionOptions:
 
     A compaction starts at `trigger` sorted runs; writers should wait above `stop_trigger`. The
     amplification and the ratio are percentages. With `forces_level_0`, level 0 must be emptied, but
-    `gentle_runs` of its files may accumulate first.
+    only once it has `gentle_runs` files (None: at once).
     """
 
     trigger: int
@@ -78,7 +78,8 @@ class LookupRules:
 def compaction_options(schema: TableSchema) -> CompactionOptions:
     """Return the compaction options of a table.
 
-    Raises ConfigError for an invalid value, UnsupportedError as `lookup_rules` does.
+    Raises ConfigError for an invalid value, UnsupportedError if the merge engine or the changelog
+    producer excludes deletion vectors.
     """
     options = schema.options
     trigger = honoured.COMPACTION_TRIGGER.of(options)

@@ -34,7 +34,7 @@ _INT64_DIGITS = 18
 def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
     """Return the Hive hash of each row of the columns, shape (rows,).
 
-    Raises ValueError without columns and for a type that is not in `HASHED_ROOTS`.
+    Raises ValueError without columns and for a type that has no Hive hash, such as a nested type.
     """
     if not columns:
         raise ValueError("rows without columns have no hash")

@@ -32,10 +32,10 @@ _NANOS = 10**9
 
 
 def parse_literal(text: str, field: DataField) -> object:
-    """Parse a literal as a value of a column, in the Python form that `binary_row` uses.
+    """Parse a literal as a value of a column; dates, times and timestamps become integers.
 
-    Dates, times and timestamps are ISO 8601, binary values hexadecimal. A timestamp may have a time
-    zone only if its type is TIMESTAMP WITH LOCAL TIME ZONE; the default is UTC.
+    Dates, times and timestamps are given in ISO 8601, binary values in hexadecimal. A timestamp may
+    have a time zone only if its type is TIMESTAMP WITH LOCAL TIME ZONE; the default is UTC.
 
     Raises ArgumentError, naming the column, for an invalid literal, such as one with more digits
     than the unit of the column has.

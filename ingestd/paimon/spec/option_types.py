@@ -219,7 +219,12 @@ def honoured(
     aliases: tuple[str, ...] = (),
     refusal: str = "",
 ) -> TableOption[T]:
-    """Declare an implemented option with a default; the arguments are those of `TableOption`."""
+    """Declare an implemented option with a default.
+
+    `note` describes it, `values` are the supported values (None: all), `refused_from` is the access
+    from which other values are refused, with the reason `refusal`, `change` is the rule for a table
+    with snapshots, and `aliases` are older names.
+    """
     supported = None if values is None else frozenset(values)
     return TableOption(
         name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases,
@@ -237,6 +242,7 @@ def optional(
 ) -> TableOption[T | None]:
     """Declare an implemented option without a default; its value is None if it is not set.
 
-    The arguments are those of `TableOption`.
+    `note` describes it, `change` is the rule for a table with snapshots, and `aliases` are older
+    names.
     """
     return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)

@@ -67,7 +67,8 @@ def partition_path(
 def java_text(name: str, t: DataType, value: object, *, legacy: bool) -> str:
     """Return the text of a non-null value: Java's internal form if `legacy`, else its cast to text.
 
-    `name` is the column, for error messages. Raises UnsupportedError as `partition_path` does.
+    `name` is the column, for error messages. Raises UnsupportedError for a value without a text
+    form, and, unless `legacy`, for a date or timestamp whose year is not between 0 and 9999.
     """
     return _value_text(name, t, value, legacy)
 

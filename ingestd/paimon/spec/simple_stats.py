@@ -129,7 +129,8 @@ def truncate_upper(text: str, length: int) -> str | None:
 class StatsTotal:
     """Collects bounds and null counts over the rows of several Arrow tables.
 
-    The arguments are those of `collect_stats`.
+    `fields` are the columns, and `mode` returns none, counts, truncate(n) or full for a column
+    name. With `dense`, columns of mode none are omitted.
     """
 
     def __init__(

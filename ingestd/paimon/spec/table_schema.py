@@ -44,7 +44,7 @@ class TableSchema:
         return tuple(column.name for column in self.fields)
 
     def field(self, name: str) -> DataField:
-        """Return the column with this name. Raises KeyError if there is no such column."""
+        """Return the column with this name. Raises KeyError if the schema has no such column."""
         for column in self.fields:
             if column.name == name:
                 return column
