@@ -117,7 +117,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         position=changes.position[taken],
         snapshot_row=changes.snapshot_row[taken],
         unavailable=unavailable,
-        lacking=rows.lacking_columns(),
+        lacking=rows.lacking_columns() if changes.sought else {},
     )
 
 
