@@ -34,7 +34,7 @@ def both_decoders(
     name: str = "debezium-json", *, images: bool = False
 ) -> tuple[JsonChanges, JsonChanges]:
     """A decoder with the native extension and one without; `images`: with rows before changes."""
-    settings = FormatSettings(images=images)
+    settings = FormatSettings(images=images, presence=True)
     native = load_data_format(name, settings)
     assert isinstance(native, JsonChanges)
     return native, in_python(load_data_format(name, settings))
@@ -85,6 +85,7 @@ def _batch_facts(batch: ChangeBatch) -> Facts:
         "positions": (batch.position.dtype, batch.position.tolist()),
         "snapshot": (batch.snapshot_row.dtype, batch.snapshot_row.tolist()),
         "unavailable": {name: marks.tolist() for name, marks in batch.unavailable.items()},
+        "lacking": {n: marks.tolist() for n, marks in batch.lacking.items() if marks.any()},
         "writeable": batch.row_kind.flags.writeable,
     }
 

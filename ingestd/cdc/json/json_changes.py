@@ -346,7 +346,7 @@ def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch
         for name, data_type in batch.types.items()
         if name not in normalizer.hidden
     }
-    if not hidden and types == dict(batch.types):
+    if not hidden and types == dict(batch.types) and not batch.lacking:
         return batch
     return replace(
         batch,
@@ -355,6 +355,7 @@ def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch
         unavailable={
             n: marks for n, marks in batch.unavailable.items() if n not in normalizer.hidden
         },
+        lacking={n: marks for n, marks in batch.lacking.items() if n not in normalizer.hidden},
     )
 
 
