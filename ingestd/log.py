@@ -197,8 +197,8 @@ def configure_logging(
 ) -> None:
     """Write all log events of the process to one stream, by default standard error.
 
-    `auto` writes text to a terminal and JSON elsewhere. `fields` are added to every line. Repeated
-    warnings and errors are counted, see `ingestd.log`.
+    `auto` writes text to a terminal and JSON elsewhere. `fields` are added to every line. Of
+    repeated warnings and errors, only the first is written, and the others are counted.
     """
     target = stream or sys.stderr
     handler = SummingHandler(target, event_fields)

@@ -23,8 +23,7 @@ for _operation, _kind in ROW_OPERATIONS.items():
 def kinds_of_operations(codes: npt.NDArray[np.uint8]) -> Kinds:
     """Return the row kinds of Debezium's operations (ASCII codes of c, r, u and d); shape (n,).
 
-    The row kind of any other code is `NO_KIND`, which is no Paimon row kind. Codes must be less
-    than 128.
+    The row kind of any other code is -1. Codes must be less than 128.
     """
     kinds: Kinds = _BY_CODE[codes]
     return kinds

@@ -113,9 +113,10 @@ def replay_all(
     """Send the records of the selected dead letters to Kafka and mark them, file by file.
 
     Records are sent to their original topic and partition, or to `to_topic`. Updates the counts of
-    `replayed` and returns it. Raises ConfigError for a source that `cluster` does not know, and the
-    errors of `produce` and of a commit. The next replay leaves out the dead letters that have been
-    marked by then.
+    `replayed` and returns it. Raises ConfigError for a source that `cluster` does not know,
+    SourceError if the brokers do not accept the records, PolicyStopError for a record larger than
+    the topic allows, and the errors of a commit. The next replay leaves out the dead letters that
+    have been marked by then.
     """
     for dead_rows in dead_letters.rows(
         selection, (*COORDINATES, *dead_letters.existing_columns(_RECORD))

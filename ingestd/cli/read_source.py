@@ -89,8 +89,8 @@ class Request:
 def requested_rows(table: FileStoreTable, view: str | None, request: Request) -> PrintedRows:
     """Return the requested rows of a table or of a view of it, which are read when iterated.
 
-    Raises ConfigError, UnsupportedError, StorageError or FormatError, now or during the iteration,
-    if they cannot be read.
+    `view` is the name of the view (None: the table itself). Raises ConfigError, UnsupportedError,
+    StorageError or FormatError, now or during the iteration, if the rows cannot be read.
     """
     if view not in _DATA_VIEWS:
         return _system_rows(table, view or "", request)
@@ -107,7 +107,8 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
 def looked_up_rows(table: FileStoreTable, keys: pa.Table, request: Request) -> PrintedRows:
     """Return the rows of a table that have one of the given primary keys, read when iterated.
 
-    `keys` has the columns of the primary key. Raises the errors of `requested_rows`.
+    `keys` has the columns of the primary key. Raises ConfigError, UnsupportedError, StorageError or
+    FormatError, now or during the iteration, if the rows cannot be read.
     """
     reader = PointReader.of(table, _target(table, request), keys, request.names)
     return PrintedRows(reader.rows(), reader.fields(), in_order=False)

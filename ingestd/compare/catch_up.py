@@ -82,8 +82,8 @@ class ChangeStream:
     def wait_until_passed(self) -> None:
         """Wait until the table covers all changes that the source had made at the time of the call.
 
-        Raises SourceError after a time limit or if brokers do not respond, and the errors of
-        `Connector`.
+        Raises SourceError after a time limit or if brokers do not respond, and ConfigError if the
+        connector is not found or several connectors match.
         """
         self._wait_for_connector()
         ends = {log: state.end for log, state in ask_logs(self.clusters).states.items()}

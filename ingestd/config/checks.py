@@ -290,7 +290,7 @@ def _check_soft_deletes(soft: SoftDeletes, schema: TableSchema) -> None:
 def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
     """Return a primary key for a trial schema: the columns that the settings require in it.
 
-    `UNKNOWN_KEY` stands for columns that are known only from messages.
+    A placeholder, `UNKNOWN_KEY`, stands for columns that are known only from messages.
     """
     needed = [*settings.partition_keys, *_bucket_keys(settings)]
     return tuple(dict.fromkeys([*needed, UNKNOWN_KEY]))
@@ -299,8 +299,8 @@ def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
     """Return the columns that the settings name, with types, for a trial schema.
 
-    `UNKNOWN_KEY` is among them if the settings do not specify the primary key, and is the only
-    column if they name none.
+    A placeholder, `UNKNOWN_KEY`, is among them if the settings do not specify the primary key, and
+    is the only column if the settings name no column.
     """
     keys = settings.primary_keys
     names = [

@@ -87,8 +87,8 @@ class RangePartition(InputPartition):
 class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The planner of the batches of one query; `document` is the option of `source_options`.
 
-    Methods that plan raise the errors of `Planner.next_batch`, such as LogChangedError if a log has
-    lost records, and SourceError if brokers do not respond.
+    Methods that plan raise LogChangedError if a log has lost or replaced records, SourceError if
+    brokers do not respond, and ConfigError for an unknown topic partition in the end offsets.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -53,9 +53,10 @@ class RowValues:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
     def open(self, value: bytes) -> tuple[Envelope, bytes]:
-        """Split a message value into its Connect schema envelope (or `NO_ENVELOPE`) and its row.
+        """Split a message value into its Connect schema envelope and its row.
 
-        Raises RecordError if the envelope is invalid.
+        A value without an envelope has the empty envelope `NO_ENVELOPE`. Raises RecordError if the
+        envelope is invalid.
         """
         return self._envelopes.open(value) if _WRAPPED in value else (NO_ENVELOPE, value)
 

@@ -343,7 +343,7 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
     """Return a function that reads the row kinds of messages from the words at a path.
 
     `kinds` are the row kinds of the words, preceded by the row kind of an absent field. The
-    function raises IrregularError if the kind of a message is `NO_KIND`.
+    function raises IrregularError if a message has a word whose kind is -1.
     """
     by_code = np.array(kinds, np.int8)
 

@@ -26,8 +26,9 @@ def send_dead_letters(context: BatchContext, tables: Sequence[pa.Table]) -> int:
     """Send rows of the dead-letter table to the dead-letter topic; return their number.
 
     `tables` must not be empty. Each message is sent to the Kafka cluster of its original record.
-    Raises ValueError if the context has no dead-letter topic, and the errors of
-    `kafka.producer.produce`.
+    Raises ValueError if the context has no dead-letter topic, SourceError if the brokers do not
+    accept all messages, PolicyStopError for a message larger than the topic allows, and ConfigError
+    for invalid properties.
     """
     if context.dead_letter_topic is None:
         raise ValueError("the context has no dead-letter topic")

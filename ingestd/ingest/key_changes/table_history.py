@@ -56,7 +56,8 @@ class BaseSnapshot:
 def base_before(context: BatchContext, identifier: str, position: int) -> BaseSnapshot | None:
     """Return the newest snapshot of a table whose rows are all from before a source position.
 
-    Returns None if the required snapshots have expired. Raises the errors of `state_before`.
+    Returns None if the required snapshots have expired. Raises FormatError if a progress record is
+    damaged, and UnsupportedError if another version of ingestd wrote it.
     """
     target = context.tables[identifier]
     if target.snapshot_id is None:

@@ -177,7 +177,8 @@ class TableWork:
     def committed(self, growth: TableGrowth, now: float) -> None:
         """Record a commit of the driver. The cost is proportional to the buckets of the commit.
 
-        Raises the errors of `rules_of` if the schema has changed.
+        Raises ConfigError, which names the option, if the schema has changed and an option is
+        invalid.
         """
         if growth.schema is not self.schema:
             self.rules, self.schema = rules_of(growth.schema), growth.schema

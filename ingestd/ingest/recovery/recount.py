@@ -227,7 +227,9 @@ def recount(
 ) -> Recount:
     """Replay the span of a table, and compare the resulting rows with the rows of the table.
 
-    Raises the errors of `Replay.run` and of reading the table.
+    `keys` are the topic keys of the topics of the span. Raises LogChangedError if offsets expire
+    during the replay, SourceError if brokers do not respond, SchemaConflictError if the schema
+    still changes after several attempts, and the errors of reading the table.
     """
     replay.run(span, keys)
     snapshot = managed.state.snapshot

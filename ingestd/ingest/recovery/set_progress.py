@@ -136,7 +136,8 @@ def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vect
     """Return a function for `begin` that returns the current ends of the logs.
 
     The table then gets only new records. `clusters` maps sources to their brokers. The function
-    raises the errors of `ask_logs`.
+    raises SourceError if brokers do not respond, ConfigError if two sources read the same topic,
+    and LogChangedError if a topic is deleted or recreated during the requests.
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -418,7 +418,8 @@ def write_dead_letters(
     """Write (source, dead letter) pairs to the dead-letter topic if one is set, else to the table.
 
     Returns the commit messages of the table, which is not committed. Raises StorageError if writing
-    to the table fails, and the errors of `produce` if sending to the topic fails.
+    to the table fails, SourceError if the brokers do not accept the messages, and PolicyStopError
+    for a message larger than the topic allows.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):

@@ -49,8 +49,9 @@ def fill_unavailable(
 
     `rows` must be in order of arrival. The columns that mark omitted values are removed. Kept
     deletes without an older row become deletes or are dropped. `partition_lookup` finds the
-    partitions of keys that do not include the partition columns. Raises UnsupportedError if values
-    have to be looked up in a table in postpone bucket mode, and the errors of `read_table`.
+    partitions of keys that do not include the partition columns (None: not needed). Raises
+    UnsupportedError if values have to be looked up in a table in postpone bucket mode, and
+    FormatError for a damaged file of the table.
     """
     plain = rows.drop_columns(omission_marks(rows))
     groups = group_rows(plain, target.table.schema.primary_keys)

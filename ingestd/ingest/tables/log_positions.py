@@ -21,7 +21,7 @@ class Position(NamedTuple):
     """A position in a log: the first offset that is not covered.
 
     `epoch` is the leader epoch in which the log reached that offset, and `fingerprint` identifies
-    the last record before the offset (see `fingerprint_at`). Each of them is -1 if unknown.
+    the last record before the offset by its distance and checksum. Each of them is -1 if unknown.
     """
 
     offset: int
@@ -77,7 +77,7 @@ def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
 
     The distance can exceed 1, because transaction markers and compaction leave offsets without a
     record. It is stored in bits 24 to 31, and the lower bits contain the lowest 24 bits of the
-    record's checksum. Returns UNKNOWN if the distance is not between 1 and 255.
+    record's checksum. Returns -1 (unknown) if the distance is not between 1 and 255.
     """
     distance = offset - record_offset
     if not 1 <= distance <= _MAX_DISTANCE:

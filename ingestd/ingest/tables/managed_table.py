@@ -171,7 +171,8 @@ def covered_before(managed: ManagedTable, pipeline: str, point: SourcePoint) -> 
 
     `pipeline` is the name of the pipeline. Records from the returned offsets on may be newer.
     Returns an empty vector if every snapshot has newer rows, and None if the required snapshots
-    have expired. Raises the errors of `state_before`.
+    have expired. Raises FormatError if a progress record is damaged, and UnsupportedError if
+    another version of ingestd wrote it.
     """
     state = state_before(managed.table, managed.state.snapshot, pipeline, point)
     return None if state is None else state.progress.end

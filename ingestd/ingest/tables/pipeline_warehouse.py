@@ -6,12 +6,20 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
 
 
 def open_file_io(settings: PipelineSettings) -> FileIO:
-    """Return the FileIO of a pipeline's warehouse. Raises the errors of `file_io_for`."""
+    """Return the FileIO of a pipeline's warehouse.
+
+    Raises UnsupportedError for an unknown kind of store, and ConfigError for an unknown option or a
+    missing package.
+    """
     return file_io_for(settings.warehouse, storage_options(settings.catalog_options))
 
 
 def open_catalog(settings: PipelineSettings) -> Catalog:
-    """Return the catalog of a pipeline's tables. Raises the errors of `load_catalog`."""
+    """Return the catalog of a pipeline's tables.
+
+    Raises ConfigError for an unknown metastore or option, UnsupportedError for a value that is not
+    supported, and StorageError if a server does not respond.
+    """
     return load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
 
 

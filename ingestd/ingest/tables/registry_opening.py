@@ -50,8 +50,9 @@ class RegistryOpening:
         """Load all tables that are marked for this pipeline or named in progress records.
 
         Tables in `undecided` are excluded, because an operator is about to set their covered
-        offsets; in this case all other tables that lack a record are excluded, too. Raises the
-        errors of `open_table`, and ProgressLostError if a table lacks a record that it should have.
+        offsets; in this case all other tables that lack a record are excluded, too. Raises
+        FormatError if a table or record is damaged, UnsupportedError if another version of ingestd
+        wrote a record, and ProgressLostError if a table lacks a record that it should have.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
@@ -97,7 +98,9 @@ class RegistryOpening:
     def load(self, name: str) -> ManagedTable:
         """Return a table of the catalog with its newest record.
 
-        Raises the errors of the catalog and of `open_table`.
+        Raises FormatError if the table or its record is damaged, UnsupportedError if another
+        version of ingestd wrote the record, ProgressLostError if the record was lost by a rollback,
+        and the errors of the catalog.
         """
         return self._opened(name, self._catalog.get_table(Identifier.parse(name)))
 

@@ -301,7 +301,8 @@ class TableRegistry:
 
         Used for commits outside of batches: at the start of a pipeline, for an accepted loss, and
         to refresh an old record. `dropped` are names of carried snapshot properties to remove.
-        Raises the errors of `commit` except OffsetGapError.
+        Raises FencedError if another process of this pipeline has committed to the table,
+        CommitConflictError if the table was rolled back, and the other errors of a commit.
         """
         self.mark([name])
         finished = {
@@ -364,8 +365,8 @@ class TableRegistry:
 
         Commits of other writers do not repeat the record, so their snapshot expiry would remove the
         pipeline's last record. Also, the older a record is, the more is read again if the claims
-        file is lost. Call this between batches. Returns the names of the tables. Raises the errors
-        of `record`.
+        file is lost. Call this between batches. Returns the names of the tables. Raises FencedError
+        if another process of this pipeline has committed, and the other errors of a commit.
         """
         refreshed: list[str] = []
         for name, managed in list(self.tables.items()):

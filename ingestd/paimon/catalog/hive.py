@@ -224,8 +224,10 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`,
-        SchemaConflictError also if the metastore refuses the changes, and CommitConflictError if
+        Without changes, no schema is published. `now_ms` is the time of the new schema, in
+        milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
+        SchemaConflictError if it or the metastore does not allow the changes, ConfigError or
+        UnsupportedError for a name, type or option that is not allowed, and CommitConflictError if
         other processes hold the lock of the table or publish a schema first in every attempt.
         """
         table = self.get_table(identifier)

@@ -196,7 +196,10 @@ class RestCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes through the server; return the table.
 
-        Without changes, no schema is published. Raises the errors of `Catalog.alter_table`.
+        Without changes, no schema is published. `now_ms` is the time of the new schema, in
+        milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
+        SchemaConflictError if it does not allow the changes, and ConfigError or UnsupportedError
+        for a name or option that is not allowed.
         """
         table = self.get_table(identifier)
         if not changes:

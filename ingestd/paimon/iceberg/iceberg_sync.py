@@ -174,9 +174,7 @@ def repair_iceberg(table: FileStoreTable) -> SyncResult:
 
     All manifests are read, and the manifests of the newest snapshot are compared with its live
     files. If a newer snapshot is published meanwhile, this is repeated, at most three times. Raises
-    UnsupportedError for a table or data files that Iceberg readers cannot read, ConfigError for
-    invalid options, FormatError for damaged files of the table, StorageError if the storage or the
-    metastore fails.
+    the errors of `sync_iceberg`.
     """
     result = sync_iceberg(table, tags=True)
     sync, before = _open_sync(table), result.before

@@ -100,15 +100,14 @@ class Writer:
     def commit(self) -> Snapshot | None:
         """Commit the rows; return the snapshot, or None if there was nothing to commit.
 
-        If the table has Iceberg metadata, a thread writes it: see `Table.wait_for_iceberg`.
-        With `user` and `identifier`, a commit that was made before is not repeated; the user's
-        newest snapshot is returned (None if it has expired). Raises CommitConflictError if another
-        commit conflicts, for example because it assigned buckets to new keys of the same partition,
-        or if other writers were first in every attempt: nothing is committed then; write the rows
-        again with a new writer. Raises CommitUnknownError if it is unknown whether the snapshot was
-        published: delete nothing, and look for the snapshot, or commit the rows again. Raises
-        FencedError if another process committed as `user` meanwhile, and StorageError if the
-        storage fails.
+        If the table has Iceberg metadata, a thread writes it after the commit. With `user` and
+        `identifier`, a commit that was made before is not repeated; the user's newest snapshot is
+        returned (None if it has expired). Raises CommitConflictError if another commit conflicts,
+        for example because it assigned buckets to new keys of the same partition, or if other
+        writers were first in every attempt: nothing is committed then; write the rows again with a
+        new writer. Raises CommitUnknownError if it is unknown whether the snapshot was published:
+        delete nothing, and look for the snapshot, or commit the rows again. Raises FencedError if
+        another process committed as `user` meanwhile, and StorageError if the storage fails.
         """
         self._must_be_open()
         try:

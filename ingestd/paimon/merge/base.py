@@ -51,7 +51,8 @@ def merge_rows(
     For a key whose rows are all ignored, engines that pick rows return no row, others a deletion.
     `rows` has the system columns, the key columns, the columns of `rules.columns_beside`, and any
     other columns of the table. With `oldest_first`, the rows of a key are in the order of their
-    sequence numbers, which are then not read. Raises the errors of `merge_sorted`.
+    sequence numbers, which are then not read. Raises UnsupportedError for an unknown merge engine,
+    or a deletion that the engine does not support.
     """
     if not rows.num_rows:
         return rows

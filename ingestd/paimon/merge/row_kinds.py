@@ -30,7 +30,7 @@ NO_KIND = -1
 
 
 def kinds_of(column: Column) -> Kinds:
-    """Return row kinds (rows,) from a column of +I, -U, +U and -D; `NO_KIND` for any other text."""
+    """Return row kinds (rows,) from a column of +I, -U, +U and -D; -1 for any other text."""
     codes: Any = pc.index_in(column, value_set=_SYMBOLS)
     kinds: npt.NDArray[Any] = pc.fill_null(codes, NO_KIND).to_numpy()
     return kinds.astype(np.int8)

@@ -52,8 +52,7 @@ def encode_bitmap_index(
 ) -> bytes:
     """Return the bitmap index of a column, in blocks of about `block_size` bytes.
 
-    Version 1 has no blocks. Raises ValueError for a type without bitmap indexes (see
-    `has_bitmap`).
+    Version 1 has no blocks. Raises ValueError for a type without bitmap indexes.
     """
     if not has_bitmap(t):
         raise ValueError(f"columns of type {t} have no bitmap index")

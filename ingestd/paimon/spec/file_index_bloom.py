@@ -30,7 +30,7 @@ def encode_bloom_index(column: Column, t: DataType, items: int | None, fpp: floa
     """Return the Bloom filter of a column, sized for `items` values (None: its own values).
 
     `fpp` is the false-positive rate, between 0 and 1. Raises ValueError for a type whose values
-    cannot be hashed (see `is_hashable`).
+    cannot be hashed, such as BOOLEAN or DECIMAL.
     """
     hashes = np.unique(hash_values(column, t))
     return encode_bloom_filter(hashes, items or max(len(hashes), 1), fpp)

@@ -47,7 +47,7 @@ def has_bsi(t: DataType) -> bool:
 def encode_bsi_index(column: Column, t: DataType) -> bytes | None:
     """Return the bsi index of a column; None if it has the number -2^63, which cannot be stored.
 
-    Raises ValueError for a type without bsi indexes (see `has_bsi`).
+    Raises ValueError for a type without bsi indexes.
     """
     if not has_bsi(t):
         raise ValueError(f"columns of type {t} have no bsi index")

@@ -61,8 +61,7 @@ def default_chunk_size(t: DataType) -> int:
 def encode_range_bitmap(column: Column, t: DataType, chunk_size: int) -> bytes:
     """Return the range-bitmap index of a column, in chunks of at most `chunk_size` bytes.
 
-    The first value of a chunk does not count. Raises ValueError for a type without such indexes
-    (see `has_range_bitmap`).
+    The first value of a chunk does not count. Raises ValueError for a type without such indexes.
     """
     if not has_range_bitmap(t):
         raise ValueError(f"columns of type {t} have no range-bitmap index")

@@ -47,7 +47,7 @@ def is_hashable(t: DataType) -> bool:
 def hash_values(column: Column, t: DataType) -> Hashes:
     """Return the 64-bit hash of each non-null value of a column, shape (non-null values,).
 
-    Raises ValueError if the type is not hashable (see `is_hashable`).
+    Raises ValueError for a type that cannot be hashed, such as BOOLEAN or DECIMAL.
     """
     if not is_hashable(t):
         raise ValueError(f"values of type {t} have no 64-bit hash")

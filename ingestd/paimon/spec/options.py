@@ -212,8 +212,8 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     """Raise UnsupportedError, naming the option or column, if a table is not supported.
 
     Without `for_write`, only options that affect reading are checked. Unknown options, and options
-    that are refused only for new tables, are accepted: see `ignored_options`. Raises ConfigError
-    for an invalid option value.
+    that are refused only for new tables, are accepted and have no effect. Raises ConfigError for an
+    invalid option value.
     """
     _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:

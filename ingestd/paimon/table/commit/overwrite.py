@@ -93,7 +93,8 @@ def overwrite(
 def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
     """Delete all rows of a table in one snapshot.
 
-    Raises the errors of `commit`, and UnsupportedError for a table that cannot be written.
+    Raises UnsupportedError for a table that cannot be written, CommitConflictError,
+    CommitUnknownError or LockUnavailableError if the commit fails.
     """
     return _take_out(table, None, now_ms)
 
@@ -104,8 +105,8 @@ def drop_partitions(
     """Delete all rows of the partitions that match at least one spec, in one snapshot.
 
     A spec has values of some or all partition columns. Raises ConfigError without specs or for a
-    spec without columns, UnsupportedError for a table that cannot be written, and the errors of
-    `commit`.
+    spec without columns, UnsupportedError for a table that cannot be written, and
+    CommitConflictError, CommitUnknownError or LockUnavailableError if the commit fails.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")

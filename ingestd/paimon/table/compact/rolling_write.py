@@ -82,7 +82,10 @@ class FileTarget:
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 
     def file(self, name: str) -> NewFile:
-        """Return the path of the new file with this name. Raises the errors of `new_data_file`."""
+        """Return the path of the new file with this name.
+
+        Raises ConfigError or UnsupportedError for external paths that cannot be written.
+        """
         return new_data_file(self.table, self.partition_values, self.bucket, name)
 
     @property

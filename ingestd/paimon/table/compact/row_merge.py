@@ -72,8 +72,8 @@ class Compacted:
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
     """Merge the rows of a block by key, and compute its changelog.
 
-    `block` is a list of pairs (index in `sources`, rows), as `BucketInput.blocks` yields it. It
-    must contain all rows that the sources have for its keys.
+    `block` is a list of pairs (index in `sources`, rows in key order). It must contain all rows
+    that the sources have for its keys.
     """
     if rules.expired is not None:
         block = _unexpired(block, sources, rules.expired)

@@ -126,7 +126,7 @@ class KeyIndex:
         return cls(dictionary, counts, _Layer(keys, bucket_ids))
 
     def lookup(self, keys: KeyFingerprints) -> BucketIds:
-        """Return the bucket id of each key, `UNKNOWN` for an unknown key; shape (keys,)."""
+        """Return the bucket id of each key, -1 for an unknown key; shape (keys,)."""
         bucket_ids = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
             positions = layer.find(keys)

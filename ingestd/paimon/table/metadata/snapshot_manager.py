@@ -156,8 +156,8 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
     """Return the newest snapshot, or None if the table has no snapshots.
 
     If the snapshot is deleted by a rollback before it is read, the lookup is repeated, so that a
-    table with content does not appear empty. Raises StorageError if this fails repeatedly, and the
-    errors of `latest_snapshot_id`.
+    table with content does not appear empty. Raises StorageError if this fails repeatedly, and
+    FormatError if the snapshot is damaged or was lost.
     """
     for _ in range(_LOOKS):
         snapshot_id = latest_snapshot_id(io, paths)

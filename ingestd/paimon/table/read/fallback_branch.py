@@ -71,7 +71,8 @@ def snapshot_rows(
 ) -> Iterator[pa.Table]:
     """Yield the rows of a snapshot (None: no rows) and of the fallback branch, in parts.
 
-    Raises the errors of `TableReader.rows`.
+    Raises UnsupportedError for a table that cannot be read correctly, ArgumentError for an unknown
+    column, FormatError for a file that is missing or damaged.
     """
     if snapshot is not None:
         yield from reader.rows(snapshot)

@@ -255,7 +255,7 @@ def unneeded_files(
 ) -> list[str]:
     """Return the paths, sorted, of the table's own files that no snapshot of `others` needs.
 
-    Raises the errors of `files_of`.
+    Raises FormatError if a metadata file of such a snapshot is missing or damaged.
     """
     kept: set[str] = set()
     for branch, snapshot in others:

@@ -98,7 +98,8 @@ def postponed_moves(
     The messages contain the new files, and the removed files of postponed buckets. All messages of
     a partition must be in one commit. Yields nothing for tables without postponed buckets.
     `partition_filter` selects partitions (None: all). Raises UnsupportedError for a table that
-    cannot be written, FormatError for a damaged file, and the errors of `bucket_count`.
+    cannot be written, FormatError for a damaged file, and ConfigError for an invalid number of
+    buckets.
     """
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return

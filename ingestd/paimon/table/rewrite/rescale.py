@@ -99,8 +99,9 @@ def plan_rescale(
     """Return the partitions that `rescale` would rewrite; only manifests are read.
 
     `state` is the newest state of the table (None: it is loaded). `partition_filter` selects
-    partitions (None: all). Raises the errors of `refuse_rescale`, and ConfigError if one of the
-    partitions has postponed rows.
+    partitions (None: all). Raises ConfigError for a table that cannot be rescaled, a bucket count
+    below 1, or partitions with postponed rows, and UnsupportedError for a table that cannot be
+    written.
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
@@ -242,8 +243,8 @@ class Rewrite:
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
     """Write the rows of the `old` buckets to new buckets; yield a message per bucket with rows.
 
-    Raises FormatError for a row whose new bucket shows that it was in a wrong old bucket (see
-    `Rewrite.feeds`); the files of messages that were not yielded yet are then deleted.
+    Raises FormatError for a row whose new bucket shows that it was in a wrong old bucket; the files
+    of messages that were not yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):

@@ -29,8 +29,8 @@ def commit_rewrite(
 ) -> CommitResult:
     """Commit changes that were planned on `state`, as `commit_user` (None: a new user).
 
-    Raises the errors of `commit`. Before that, `abort_files` is called, unless the outcome of the
-    commit is unknown.
+    If the commit fails, `abort_files` is called first, unless the outcome is unknown. Raises
+    CommitConflictError, CommitUnknownError, LockUnavailableError, and the other errors of `commit`.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:

@@ -58,7 +58,8 @@ def analyze_table(
 
     `columns` are the columns to analyze (None: all), `now_ms` is the time of the snapshot in
     milliseconds of the epoch. Raises ConfigError for a table without a snapshot or an unknown
-    column, and the errors of `TableReader.rows` and of `commit`.
+    column, UnsupportedError for a table that cannot be read correctly, FormatError for a damaged
+    file, and CommitConflictError or CommitUnknownError if the commit fails.
     """
     state = load_state(table)
     if state.snapshot is None:
@@ -78,7 +79,7 @@ def compute_statistics(
 
     `columns` are the columns to analyze (None: all). The size in bytes is the size of the files,
     scaled by the share of rows that remain after merging. Raises ConfigError for an unknown column,
-    and the errors of `TableReader.rows`.
+    UnsupportedError for a table that cannot be read correctly, FormatError for a damaged file.
     """
     then = table.with_schema(table.schemas(snapshot.schema_id))
     names = [field.name for field in then.schema.fields] if columns is None else list(columns)
@@ -222,7 +223,7 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the single row of the system table `statistics`, or [] without statistics or snapshot.
 
-    Raises the errors of `read_statistics`.
+    Raises FormatError if the statistics file is missing or damaged.
     """
     table_statistics = None if snapshot is None else read_statistics(table, snapshot)
     if table_statistics is None:
