@@ -90,11 +90,25 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
 
     return Stream(
         partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
-        held=registry.covered,
+        held=lambda name: _up_to(registry.covered(name), until),
         source_topics=registry.source_topics,
         before=before,
         begins=lambda partitions: _begins(settings.sources, partitions),
     )
+
+
+def _up_to(covered: CoveredOffsets, until: Offsets) -> CoveredOffsets:
+    """Return covered offsets without those after the end of the batch."""
+    return {
+        source: {
+            topic: {
+                partition: min(offset, until.get(source, {}).get(topic, {}).get(partition, offset))
+                for partition, offset in offsets.items()
+            }
+            for topic, offsets in topics.items()
+        }
+        for source, topics in covered.items()
+    }
 
 
 def _begins(

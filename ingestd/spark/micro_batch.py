@@ -317,10 +317,12 @@ class MicroBatch:
         self, name: str, batch: Batch, result: AttemptResult, step: TableStep
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
-        messages, is_truncated = result.messages.get(name, ()), name in batch.truncates.accepted
+        messages, truncate = result.messages.get(name, ()), batch.truncates.accepted.get(name)
+        if truncate is not None and truncate.covered is not None:
+            self._registry.lower(name, batch.stream.held(name))
         with bind(batch_id=batch.batch_id, table=name):  # runs in a pool thread
             committed = self._registry.commit(
-                name, messages, batch.span, step, overwrite=is_truncated
+                name, messages, batch.span, step, overwrite=truncate is not None
             )
         return TableCommit(
             table=name,

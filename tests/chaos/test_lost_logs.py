@@ -104,6 +104,27 @@ def test_a_topic_that_was_deleted_stops_the_pipeline_until_it_is_accepted(truth:
     assert truth.ids("orders") == [*range(10), *range(100, 140)]
 
 
+def test_a_topic_with_fewer_partitions_is_noticed_and_accepted_without_topic_ids(
+    truth: Truth,
+) -> None:
+    """Its key is the same, and so are the records of the partition that is left."""
+    truth.kafka.topics[ORDERS].logs.append(_log(10, 11))
+    truth.live()
+    del truth.kafka.topics[ORDERS].logs[1]
+    for _ in range(2):
+        with pytest.raises(OffsetLostError, match=rf"{ORDERS}/1 of source src, offsets 0 to 2"):
+            truth.live()
+    replace(truth, policy="earliest").live()
+    dead_letters = truth.dead_letters()
+    assert [f"{ORDERS}/1" in one for one in dead_letters] == [True, True], "one for each table"
+    truth.kafka.produce(ORDERS, 12)
+    truth.live()
+    truth.kafka.topics[ORDERS].logs.append(_log(13))
+    truth.live()
+    assert truth.ids("orders") == list(range(14))
+    assert truth.dead_letters() == dead_letters
+
+
 @pytest.mark.parametrize("file", ["kept", "lost"])
 def test_partitions_that_are_added_are_read_from_their_beginning(truth: Truth, file: str) -> None:
     if file == "lost":

@@ -117,7 +117,7 @@ def lost_ranges(
     sources to their policy for offsets that are out of range.
     """
     losses: list[Loss] = []
-    for log, state in logs.states.items():
+    for log, state in {**_deleted_partitions(covered, logs), **logs.states}.items():
         name = logs.names[log[0]]
         latest = policies[name.source] == "latest"
         for table, held in covered.holders(log).items():
@@ -129,6 +129,20 @@ def lost_ranges(
                 position = Position(next_position, state.epoch)
                 losses.append(Loss(name, log, start, until, table, reason, position))
     return losses
+
+
+def _deleted_partitions(covered: Coverage, logs: Logs) -> dict[LogPartition, LogState]:
+    """Return the partitions that were read and that their topics no longer have, as empty logs.
+
+    Brokers without topic ids do not show that a topic was created again, with fewer partitions.
+    """
+    return {
+        (key, partition): LogState(0, 0)
+        for vector in (*covered.tables.values(), covered.finished)
+        for key in vector.keys() & logs.names.keys()
+        for partition in vector[key]
+        if (key, partition) not in logs.states
+    }
 
 
 def _loss_of(

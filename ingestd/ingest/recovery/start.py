@@ -119,7 +119,7 @@ def recover(
     of_tables = [loss for loss in losses if loss.table != registry.dead_letters]
     refuse_losses(of_tables, policies_of(settings))
     _commit_decisions(registry, settings, new_sources, losses, logs)
-    floor = {key: partitions for key, partitions in registry.floor().items() if key in logs.names}
+    floor = _of_existing(registry.floor(), logs)
     _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
@@ -129,6 +129,15 @@ def recover(
     log_offsets = {log: position.offset for log, position in furthest.items()}
     covered = {source: _of_source(logs, source, log_offsets) for source in settings.sources}
     return StartPositions(offsets, epochs, covered, tuple(losses))
+
+
+def _of_existing(vector: Vector, logs: Logs) -> Vector:
+    """Return the positions of a vector in logs that exist."""
+    return {
+        key: {at: position for at, position in positions.items() if (key, at) in logs.states}
+        for key, positions in vector.items()
+        if key in logs.names
+    }
 
 
 def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:

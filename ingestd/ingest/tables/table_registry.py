@@ -35,6 +35,7 @@ from ingestd.ingest.tables.claims import (
     encode_claims,
 )
 from ingestd.ingest.tables.log_positions import (
+    UNKNOWN,
     LogOffsets,
     TopicKeys,
     TopicName,
@@ -44,6 +45,7 @@ from ingestd.ingest.tables.log_positions import (
     furthest,
     lowest,
     offset_in,
+    replaced,
     shared_if_equal,
 )
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
@@ -289,6 +291,20 @@ class TableRegistry:
             for key, starts in span.start.items()
         }
         return self._commit(name, messages, covered, finished, step, overwrite=overwrite)
+
+    def lower(self, name: str, offsets: CoveredOffsets) -> None:
+        """Lower the covered offsets of a table to `offsets`, beyond which an overwrite has no rows.
+
+        The next commit records them. A table is ahead of a batch if other tables are read again.
+        """
+        managed = self.tables[name]
+        covered = managed.covered
+        for (source, topic), key in self.keys.items():
+            for partition, offset in offsets.get(source, {}).get(topic, {}).items():
+                if offset < offset_in(covered, key, partition):
+                    at = covered[key][partition]._replace(offset=offset, fingerprint=UNKNOWN)
+                    covered = replaced(covered, {key: {partition: at}})
+        self.tables[name] = replace(managed, covered=covered)
 
     def record(
         self,

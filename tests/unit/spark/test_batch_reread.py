@@ -51,6 +51,23 @@ def test_a_truncate_that_lags_takes_only_what_was_there_before_it(tmp_path: Path
     assert pipeline.topics.checked == pipeline.fetched, "whose topics have to be the same as before"
 
 
+def test_a_truncate_takes_no_rows_from_a_table_that_is_ahead_of_its_batch(tmp_path: Path) -> None:
+    """Another table lags after a crash, so a smaller batch reads some of the records again."""
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    source.put(0)
+    source.put(2)
+    pipeline.run(1, 0, 1)
+    source.truncate(1)
+    source.put(2)
+    source.put(5)
+    pipeline.run(1, 0, 3)
+    pipeline.reached = [1, 0, 1]
+    pipeline.run(1, 1, 2)
+    pipeline.run(1, 1, 3)
+    assert pipeline.rows() == source.rows == {2: 3, 5: 4}
+
+
 def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) -> None:
     source = TruncatedSource()
     pipeline = Pipeline(tmp_path, source)
