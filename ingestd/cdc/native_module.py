@@ -104,7 +104,7 @@ class NativeModule(Protocol):
     """The functions and classes of the native extension for decoding messages."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
-        """Create a plan from its specification. Raises ValueError if this is invalid."""
+        """Create a plan from a specification. Raises ValueError if the specification is invalid."""
         ...
 
     def AvroReader(self, spec: Spec) -> NativeAvro:  # noqa: N802 - a class of the extension

@@ -43,9 +43,9 @@ class RowLayout:
     """The rows of n changes; all arrays have shape (rows,).
 
     `kinds` is the row kind of each row, and `changes` the index of its change. `keys` and `values`
-    are the positions of the key cells and of the other cells of each row: 0 to n - 1 after the
-    changes (the key of a delete is the key of its message), n to 2n - 1 in the before images, or
-    `ABSENT`.
+    are the positions of the key cells and of the other cells of each row: 0 to n - 1 are those in
+    the after images (for the key of a delete, in the message keys), n to 2n - 1 those in the before
+    images, and `ABSENT` stands for no cells.
     """
 
     kinds: Kinds

@@ -73,7 +73,7 @@ class BinlogPosition:
     def is_before(self, source: _Source) -> bool:
         """Return whether this position precedes the change of `source`.
 
-        False for rows of a snapshot, and if the two positions cannot be compared.
+        Returns False for rows of a snapshot, and if the two positions cannot be compared.
         """
         if is_snapshot(source.snapshot):
             return False

@@ -115,7 +115,7 @@ class TableComparison:
     keeps_truncated: bool = False
 
     def run(self, pages: Pages) -> ComparisonOutcome:
-        """Compare the table.
+        """Compare the table; `pages` are its pages that have been hashed so far.
 
         Raises SourceError if the database or the brokers fail or the table does not catch up,
         UnsupportedError for rows that are too long to be hashed, and the errors of reading a table.

@@ -15,7 +15,10 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def preload_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the section `spark` of a file, or None if only loading the file can determine it."""
+    """Return the section `spark` of a file, without loading it as a configuration.
+
+    `environ` is the environment. Returns None if only loading the file can determine the section.
+    """
     if any(name.upper().startswith(_OVERRIDE) for name in environ):
         return None
     try:

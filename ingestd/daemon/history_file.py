@@ -74,9 +74,9 @@ class HistoryFile:
             return file.read(_MOST_BYTES)
 
     def save_if_due(self, history: Callable[[], SavedHistory]) -> None:
-        """Replace the file if it was last saved, or this object created, at least a minute ago.
+        """Replace the file unless it was saved, or this object created, less than a minute ago.
 
-        `history` is called only then.
+        `history` returns the content, and is called only if the file is replaced.
         """
         if self._ticks() - self._saved_at >= _SAVE_SECONDS:
             self.save(history())

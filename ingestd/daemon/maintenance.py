@@ -165,8 +165,8 @@ class Maintenance:
     def finish(self, stopping: threading.Event) -> None:
         """Wait until no compaction is triggered and no job runs, or until `stopping` is set.
 
-        Compactions then start although ingest lags. Failed compactions are not waited for. In mode
-        `off`, return at once.
+        Compactions then start although ingest lags. Failed compactions are not waited for. Returns
+        at once if the mode is `off`.
         """
         with self._changed:
             self._finishing = True

@@ -22,7 +22,7 @@ _FAILURE_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class RecentFailure:
-    """An error that ended the query; `at` is in seconds since 1970."""
+    """An error that ended the query: its class and message; `at` is in seconds since 1970."""
 
     kind: str
     message: str

@@ -246,7 +246,10 @@ def arrow_accepted(arrow_type: pa.DataType) -> Build:
 
 
 def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
-    """Return a function that builds an array, and converts each value if Arrow rejects any."""
+    """Return a function that builds an array of this type, null for absent values.
+
+    If Arrow rejects any value, each value is converted by `convert` first.
+    """
 
     def build(values: Values) -> Array:
         try:

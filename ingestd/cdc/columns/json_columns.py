@@ -73,7 +73,7 @@ def choose_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 
 
 def refuse_unreadable(column: str, data_type: DataType) -> None:
-    """Raise UnsupportedError if JSON values cannot be read as this type."""
+    """Raise UnsupportedError, naming the column, if JSON values cannot be read as this type."""
     if data_type.root in _UNREADABLE:
         raise UnsupportedError(
             f"column {column}: JSON values cannot be read as data type {data_type}; declare "

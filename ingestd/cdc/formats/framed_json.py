@@ -12,7 +12,10 @@ from ingestd.cdc.schema_lookup import Framing
 
 
 def new_format(inner: DataFormat, settings: FormatSettings) -> "FramedJson":
-    """Return a decoder that removes schema ids, and then decodes the messages with `inner`."""
+    """Return a decoder that removes schema ids, and then decodes the messages with `inner`.
+
+    `settings` state how schema ids precede messages.
+    """
     return FramedJson(inner, settings.framing)
 
 

@@ -364,9 +364,10 @@ def no_log(columns: Columns, kinds: Kinds) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """The paths of the fields with the log position of a change.
+    """The paths of the fields with the log position of a change (None: no message has the field).
 
-    A path is None if no message has the field.
+    `snapshot` marks snapshot rows, `lsn` is a log sequence number, and `file`, `pos` and `row` are
+    a position in a binary log.
     """
 
     snapshot: Path | None

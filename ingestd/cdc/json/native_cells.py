@@ -196,9 +196,7 @@ class GatheredImage(_Unchecked):
         return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, null without an image; None if no image has the
-        column.
-        """
+        """Return the cells (n,) of a column, null without an image; None if no image has it."""
         indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
         used[indices[indices >= 0]] = True

@@ -459,7 +459,10 @@ def check_column_name(name: str) -> None:
 
 
 def with_counts(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts of value kinds by column, each of the `messages` added `weight` times."""
+    """Return the counts of value kinds by column, with each message counted `weight` times.
+
+    `before` are the counts without the messages.
+    """
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:
         for name, kinds in cells.items():

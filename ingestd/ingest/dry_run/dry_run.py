@@ -87,10 +87,10 @@ def run_dry(
 ) -> DryRun:
     """Run a batch over the sample up to the point where files would be written.
 
-    `registry` must be open and use a `DryRunCatalog`, which does not apply changes to the
-    warehouse. `slots` is the number of write tasks, `now_ms` returns the time in milliseconds since
-    the epoch. Problems of tables and topics are recorded in the result. Raises RetryableError if
-    the schema registry or the warehouse does not respond.
+    `registry` must be open and use a `DryRunCatalog`, which does not change the warehouse. `slots`
+    is the number of write tasks, `now_ms` returns milliseconds since the epoch. `trial` is the
+    condition for setting a topic aside. Problems of tables and topics are recorded in the result.
+    Raises RetryableError if the schema registry or the warehouse does not respond.
     """
     dry_run = DryRun(
         before={name: managed.table.schema for name, managed in registry.tables.items()}

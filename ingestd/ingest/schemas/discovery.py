@@ -40,8 +40,8 @@ class Discovery:
     def is_idle(self) -> bool:
         """Whether the batch need not run again because of this discovery.
 
-        True if it contains only comments, or only comments, renames and drops for a table that does
-        not exist.
+        That is so if the discovery contains only comments, or, for a table that does not exist,
+        only comments, renames and drops.
         """
         if self.columns or (self.proven and not self.fresh):
             return False

@@ -114,8 +114,8 @@ def refuse_second_daemon(io: FileIO, warehouse: str, pipelines: tuple[str, ...])
 def request_reopen(io: FileIO, warehouse: str, pipeline: str) -> RunningDaemon | None:
     """Ask the running daemon of a pipeline to open its tables again, and return the daemon.
 
-    If no daemon is running, writes nothing and returns None. Raises StorageError, and FormatError
-    if the heartbeat is invalid.
+    If no daemon is running, writes nothing and returns None. Raises StorageError if the store does
+    not respond, and FormatError if the heartbeat is invalid.
     """
     folder = pipeline_folder(warehouse, pipeline)
     daemon = running_daemon(io, folder)

@@ -44,11 +44,11 @@ _Instants = tuple[_Micros, _Micros]
 def beyond_nanoseconds(
     source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]
 ) -> Mapping[str, Column]:
-    """Return the columns among `names` with a value outside the range of nanoseconds.
+    """Return the columns among `names` with a value outside the range of nanoseconds, by name.
 
-    The columns are in microseconds and have the rows of the row groups `groups`. Raises
-    UnsupportedError if such a value is inside a nested column, or outside the supported range of
-    microseconds.
+    The columns are in microseconds and have the rows of the row groups `groups`; other columns are
+    left out. Raises UnsupportedError if such a value is inside a nested column, or outside the
+    supported range of microseconds.
     """
     source.seek(0)
     file = pq.ParquetFile(source, metadata=_with_bytes(source))

@@ -62,7 +62,10 @@ def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any
 def encode_each(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> list[bytes]:
-    """Return the encoded bytes of each record, which can be cached and packed repeatedly."""
+    """Return the encoded bytes of each record, with `version` as its `_VERSION`.
+
+    The bytes can be cached and packed repeatedly.
+    """
     block_schema = _block_schema(json.dumps(schema))
     rows = ({"_VERSION": version, **record} for record in records)
     return [avro_blocks.encode_records(block_schema, [row]) for row in rows]

@@ -54,7 +54,7 @@ class KeyShare:
     assigners: int
 
     def mine(self, hashes: npt.NDArray[np.int32]) -> Mask:
-        """Return a mask (n,) of the keys in this subset, by the hashes of `primary_key_hashes`."""
+        """Return a mask (n,) of the keys in this subset, given the hashes (n,) of primary keys."""
         marks: Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 

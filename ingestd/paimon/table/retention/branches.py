@@ -133,7 +133,7 @@ def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
 
 
 def check_new_branch(table: FileStoreTable, name: str) -> None:
-    """Raise ConfigError if a table cannot get a branch of this name."""
+    """Raise ConfigError if the name is invalid or in use, or the table is itself a branch."""
     check_name("branch", name)
     if name == MAIN_BRANCH or name.isdigit():
         raise ConfigError(f"branch name '{name}' is the main branch's, or a number")

@@ -130,10 +130,10 @@ def sort_compact(
     """Rewrite partitions in sorted order; yield each after it was committed in a COMPACT snapshot.
 
     `clock_ms` returns the current time in milliseconds of the epoch. `partition_filter` selects
-    partitions (None: all). Raises the errors of `sort_fields`; CommitConflictError if another
-    process has replaced files of a partition or deleted rows of it; FormatError for a damaged file;
-    StorageError if the local disk is full. Committed partitions stay sorted; new files of other
-    partitions are deleted.
+    partitions (None: all). Raises ConfigError for invalid columns, an unknown strategy or a table
+    that cannot be sorted; CommitConflictError if another process has replaced files of a partition
+    or deleted rows of it; FormatError for a damaged file; StorageError if the local disk is full.
+    Committed partitions stay sorted; new files of other partitions are deleted.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):
