@@ -83,7 +83,7 @@ class SourceError(RetryableError):
 class SourceSilentError(SourceError):
     """No broker of a source responds, or no schema registry or token endpoint.
 
-    Once all sources have responded since its start, the supervisor retries without limit.
+    The supervisor retries without limit once all sources have responded since the daemon started.
     """
 
 

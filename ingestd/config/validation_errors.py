@@ -30,7 +30,10 @@ _TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class ValidationIssue:
-    """One error of a configuration: a message and a location, as in `config.document.Document`."""
+    """One error of a configuration: a message, and its location.
+
+    A location is `FILE:LINE` or `environment VARIABLE`.
+    """
 
     location: str
     message: str

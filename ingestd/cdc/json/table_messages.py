@@ -118,7 +118,7 @@ class TableMemory:
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return the names, of `names`, that are not columns of the table.
+        """Return those of the `names` that are not columns of the table.
 
         The list is empty if messages have a schema.
         """

@@ -27,8 +27,8 @@ REPLACING_REASONS = frozenset({"log-truncated", "log-replaced", "topic-recreated
 class Loss:
     """Offsets [`start`, `until`) of a log that a table lacks, or for which it has other records.
 
-    `reason` is a reason code as in dead letters. `until` is NO_END if the end of the range is
-    unknown. `next_position` is the position of the table after the loss is accepted.
+    `reason` is a reason code as in dead letters. `until` is -1 if the end of the range is unknown.
+    `next_position` is the position of the table after the loss is accepted.
     """
 
     name: TopicName

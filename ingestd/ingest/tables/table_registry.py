@@ -172,7 +172,8 @@ class TableRegistry:
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
         """Apply all changes to a table as one new schema version.
 
-        Raises the errors of the catalog.
+        Raises SchemaConflictError if the table does not allow the changes, and the other errors of
+        the catalog.
         """
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
@@ -276,8 +277,8 @@ class TableRegistry:
 
         With `overwrite`, the files replace all rows of the table. Raises OffsetGapError if the
         batch starts after the covered offsets of the table; FencedError if another process of this
-        pipeline has committed to the table; CommitConflictError if the table was rolled back; and
-        the other errors of `ingestd.paimon.table.commit.table_commit.commit`.
+        pipeline has committed to the table; CommitConflictError, CommitUnknownError or
+        LockUnavailableError if the commit fails, for example because the table was rolled back.
         """
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)

@@ -254,7 +254,10 @@ class TablePaths:
         return f"{self.root}/statistics/{name}"
 
     def bucket_dir(self, partition_path: str, bucket: int) -> str:
-        """Return the directory of a bucket; `partition_path` is a result of `partition_path()`."""
+        """Return the directory of a bucket.
+
+        `partition_path` has the directories of the partition, each with a trailing slash.
+        """
         name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
         return f"{self.root}/{partition_path}bucket-{name}"
 

@@ -470,7 +470,7 @@ def write_delta(
 ) -> Delta:
     """Write the delta manifests and, if there are changelog files, the changelog manifests.
 
-    Each kind of manifests has its manifest list.
+    Each of the two kinds of manifests has its own manifest list.
     """
     manifests = write_manifests(table, entries)
     name, size = write_manifest_list(table, manifests)

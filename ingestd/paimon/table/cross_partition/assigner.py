@@ -34,7 +34,7 @@ class KeyRows:
     """The rows of a batch, ordered by key: the key number, row kind and partition of each row.
 
     `partition` is the partition in the values of the row. `old` is the partition of each key before
-    the batch, `NOWHERE` for a new key. Keys are numbered from 0 in sort order; partitions are
+    the batch (`NOWHERE`: the key is new). Keys are numbered from 0 in sort order; partitions are
     numbers, too. All shapes are (rows,), except `old` (keys,).
     """
 
