@@ -32,7 +32,7 @@ _TEXTS: Mapping[str, str] = {
 class ValidationIssue:
     """One error of a configuration: a message, and its location.
 
-    A location is `FILE:LINE` or `environment VARIABLE`.
+    A location is `FILE:LINE`, `environment VARIABLE`, or FILE if the line is not known.
     """
 
     location: str
