@@ -86,3 +86,12 @@ def test_lives_find_that_a_rule_of_the_recovery_is_missing(births: Births, rule:
                 print(f"{rule}: found by the life of seed {seed}: {broken[:200]}")
                 return
     raise AssertionError(f"{MOST} lives did not need it")
+
+
+def test_unread_records_of_each_partition_of_an_ended_topic_are_named(births: Births) -> None:
+    """One partition concerns the dead-letter table, the other a table that does not exist."""
+    life = (
+        "rename_source, roll_back_letters, drop_orders, move_warehouse, produce, "
+        "beside create_orders_again_shorter, produce, roll_back_letters, truncate_orders"
+    )
+    play(births["latest-offset", "fail", -1].copy(), life.split(", "))

@@ -194,9 +194,9 @@ def lost_topics(
 ) -> list[Loss]:
     """Return the losses of topics that were read and no longer exist with the same key.
 
-    A table is affected if it has had rows of the topic, or if it covers less of the topic than
+    A table is affected if it has had rows of the topic, or if it covers less of a partition than
     another table, because a rollback removes topics from its progress record. If no table is
-    affected, the loss is reported for TO_BE, because the topic may have had unread records.
+    affected by a partition, the loss is reported for TO_BE, because it may have had unread records.
     `topic_keys` maps tables to the keys of the topics of their rows, `topics` topic keys to names,
     `sources` selected topics to sources, `accepted` tables and TO_BE to keys of accepted topics.
     """
@@ -207,21 +207,19 @@ def lost_topics(
             continue
         current = TopicName(name.topic, sources[name], name.cluster)
         reason = "topic-recreated" if (name.topic, sources[name]) in now else "topic-deleted"
-        concerned = False
-        for partition in sorted(covered.finished.get(key, {})):
+        for partition, end in sorted(covered.finished.get(key, {}).items()):
             log = (key, partition)
             holders = covered.holders(log)
             furthest = max(holders.values())
-            for table, held in holders.items():
-                if table == TO_BE or not (key in topic_keys[table] or held < furthest):
-                    continue
-                concerned = True
-                if key not in accepted[table]:
-                    losses.append(Loss(current, log, held.offset, NO_END, table, reason, held))
-        if not concerned and key not in accepted[TO_BE]:
+            affected = {
+                table: held
+                for table, held in holders.items()
+                if table != TO_BE and (key in topic_keys[table] or held < furthest)
+            }
             losses += [
-                Loss(current, (key, partition), at.offset, NO_END, TO_BE, reason, at)
-                for partition, at in sorted(covered.finished.get(key, {}).items())
+                Loss(current, log, held.offset, NO_END, table, reason, held)
+                for table, held in (affected or {TO_BE: end}).items()
+                if key not in accepted[table]
             ]
     return losses
 

@@ -62,6 +62,19 @@ def test_a_deleted_topic_is_lost_for_tables_that_lack_what_another_one_has() -> 
     assert [(one.table, one.start) for one in lost] == [("first", 9), ("second", 5)]
 
 
+def test_each_partition_of_a_deleted_topic_is_lost_for_someone() -> None:
+    held = {"letters": {"old": {0: Position(5), 1: Position(9)}}}
+    finished = {"old": {0: Position(9), 1: Position(9)}}
+    covered = Coverage(held, finished, {})
+    topics = {"old": TopicName("shop.orders", "src")}
+    nothing: dict[str, set[str]] = {"letters": set(), TO_BE: set()}
+    lost = lost_topics(covered, nothing, topics, Logs(), {topics["old"]: "src"}, nothing)
+    assert [(one.log[1], one.table, one.start) for one in lost] == [
+        (0, "letters", 5),
+        (1, TO_BE, 9),
+    ]
+
+
 def test_records_are_counted_as_lost_once_for_each_log() -> None:
     lost = [
         Loss(TopicName("shop.orders", "src"), ("id", log), start, end, table, reason, Position(end))
