@@ -76,7 +76,10 @@ def write_json_lines(rows: PrintedRows, out: Output) -> None:
 
 
 def write_csv(rows: PrintedRows, out: Output) -> None:
-    """Write CSV: a line of column names, then the values of each JSON line; null is empty."""
+    """Write CSV: a line of column names, then a line for each row; null is an empty cell.
+
+    Values are formatted as by `write_json_lines`.
+    """
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
     _write_lines(_csv_lines(itertools.chain([names], values)), out)

@@ -141,10 +141,10 @@ class BinlogReader:
         return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
 
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
-        """Return the state of the connector with respect to `position`; never None.
+        """Return whether the connector has passed `position`; never None.
 
-        In the result, `has_passed` is false if no record has a source position, and `position` is a
-        text with the end offsets of the topics.
+        It has passed if a record in the topics comes from a change after `position`. The result's
+        own `position` is a text with the end offsets of the topics.
         """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)

@@ -144,7 +144,7 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
 def hash_sql(texts: Sequence[str]) -> str:
     """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts.
 
-    The hash is null for a row longer than `max_allowed_packet`.
+    The hash is an unsigned integer of 60 bits, null for a row longer than `max_allowed_packet`.
     """
     return f"cast(conv(left(sha2({_cells(texts)}, 256), {HASH_DIGITS}), 16, 10) AS unsigned)"
 

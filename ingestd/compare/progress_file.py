@@ -57,7 +57,11 @@ class ProgressFile:
         return list(self._pages.get((table, fingerprint), ()))
 
     def add_page(self, table: str, fingerprint: str, page: Page) -> None:
-        """Append a hashed page of a table to the progress file."""
+        """Append a hashed page of a table to the progress file.
+
+        `fingerprint` is the checksum of the definitions of the compared columns; pages are found
+        again only by the same fingerprint.
+        """
         keys = page.keys
         document = {"table": table, "columns": fingerprint, "parts": page.digests}
         self._append({**document, "low": keys.low, "high": keys.high})

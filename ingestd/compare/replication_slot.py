@@ -26,6 +26,9 @@ class ReplicationSlot:
     def state_at(self, position: str) -> ConnectorState | None:
         """Return the state of the slot; None if no name is given and no slot is visible.
 
+        It has passed `position`, a log sequence number such as "0/16B3748", if its confirmed one is
+        not before it.
+
         Raises ConfigError if the named slot does not exist, or none is named and there are several.
         """
         rows = self.connection.query(postgres.SLOTS, (position,))

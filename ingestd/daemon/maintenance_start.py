@@ -15,7 +15,10 @@ _URGENT = "urgent"
 
 
 def arguments(*, urgent: bool) -> list[str]:
-    """Return the command-line arguments of a process; `urgent` is the urgency of its first job."""
+    """Return the command-line arguments with which a maintenance process is started.
+
+    If its first job is `urgent`, the process does not lower its priority.
+    """
     return [_URGENT] if urgent else []
 
 

@@ -180,7 +180,7 @@ def _read_in_python(
 
 
 def rejections(fields: MessageFields, stage: str) -> dict[int, Reason]:
-    """Return the rejection reason of each message in the mask `bad`, by index.
+    """Return the rejection reason of each invalid message in `fields`, by its index.
 
     `stage` is the stage that failed, such as "decode".
     """

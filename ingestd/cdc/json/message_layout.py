@@ -471,10 +471,10 @@ def native_reader(
     specs: RowSpecs,
     hidden: frozenset[str] = frozenset(),
 ) -> NativeReader:
-    """Return the native reader for messages with this layout.
+    """Compile the native reader of messages with this layout, by the extension `module`.
 
-    `specs` are the nodes of the table's rows and keys, and `hidden` the fields of rows that are not
-    columns.
+    `specs` are those from which the layout was built; only the key's is used. `hidden` are the
+    fields of rows that are not columns.
     """
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)

@@ -71,7 +71,11 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TooManyCellsError(Exception):
-    """Columns that the table lacks would have more cells than the messages have bytes."""
+    """A batch of these messages would consist mostly of nulls.
+
+    The number of columns that the table lacks, times the number of messages, exceeds the bytes of
+    the messages. They are then decoded in several batches.
+    """
 
 
 @dataclass(slots=True)

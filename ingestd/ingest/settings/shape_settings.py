@@ -63,7 +63,8 @@ class ShapeSettings:
     def soft_deletes(self, route_columns: Iterable[str] = ()) -> SoftDeletes | None:
         """Return how deletes are kept as rows, or None if they are applied.
 
-        `route_columns` are the columns that the route adds.
+        `route_columns` are the columns that the route adds: like metadata columns, they get their
+        values from the delete.
         """
         column = self.deletion_column
         if column is None:

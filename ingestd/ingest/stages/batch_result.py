@@ -34,14 +34,18 @@ class WriteOutcome:
 class AttemptResult:
     """The combined result of all tasks of one run of a batch.
 
-    If `runs_again`, nothing is committed. The driver evolves schemas, decides on the `truncates`,
-    replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
-    `contested` tables in `BatchContext.owners`, and runs the batch again. Otherwise `messages` has
-    an entry for each table with rows, and truncated tables are committed with `overwrite`.
-    `source_tables`, `topics` and `reached` are the input of the progress records, by table.
-    `rejected` are samples for the log. `times` are the event times of this run. `last_records` maps
-    topic partitions to offset and checksum of the last record that was read. If ranges are
-    `unreadable`, the batch must run again without them.
+    If `runs_again`, nothing is committed. The driver evolves schemas by the `discoveries` (new
+    tables, and new or wider columns), decides on the `truncates`, replaces the contexts of
+    truncated tables by `TableContext.truncated`, sets the owners of `contested` tables in
+    `BatchContext.owners`, and runs the batch again. A table is contested if source tables claim it
+    that must not share it; its entry has those that may keep it. If ranges are `unreadable`, the
+    batch must run again without them.
+
+    Otherwise `messages` has an entry for each table with rows, and truncated tables are committed
+    with `overwrite`. `source_tables`, `topics` and `reached` (the newest source position) are the
+    input of the progress records, by table. `last_records` maps topic partitions to offset and
+    checksum of the last record that was read. `rejected` are samples for the log, `times` the event
+    times of this run.
     """
 
     runs_again: bool

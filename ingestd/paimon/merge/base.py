@@ -60,7 +60,9 @@ def merge_rows(
 
 
 def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Merge at least one row, in the order `keys`, to one row per key, ordered by key.
+    """Merge `rows`, at least one and in any order, to one row per key, ordered by key.
+
+    `keys` is their order: by key, and within a key from the oldest row to the newest.
 
     Raises UnsupportedError for an unknown merge engine, or a deletion that the engine does not
     support.

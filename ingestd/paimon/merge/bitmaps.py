@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ingestd.errors import FormatError
-from ingestd.paimon.merge.events import MergeEvents, Ops, whole
+from ingestd.paimon.merge.events import REVERSED, MergeEvents, Ops, whole
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.roaring64 import Bitmap64, decode_roaring64, encode_roaring64
 
@@ -36,7 +36,10 @@ def union64(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def _unions(
-    column: Column, events: MergeEvents, ops: Ops, united: Callable[[list[bytes]], bytes]
+    column: Column,
+    events: MergeEvents,
+    ops: Ops,
+    united: Callable[[list[bytes], Sequence[bool]], bytes],
 ) -> Column:
     at = np.flatnonzero(events.since_set(ops) & events.valid(column))
     bounds = np.searchsorted(events.key[at], np.arange(events.count + 1))
@@ -49,24 +52,30 @@ def _unions(
         return cells
     rows: Any = column
     values = rows.take(pa.array(events.rows[at])).to_pylist()
-    unions = [
-        united(values[bounds[key] : bounds[key + 1]]) for key in np.flatnonzero(several).tolist()
-    ]
+    older = (ops[at] == REVERSED).tolist()
+    spans = [slice(*bounds[key : key + 2]) for key in np.flatnonzero(several).tolist()]
+    unions = [united(values[span], older[span]) for span in spans]
     replace: Any = pc.replace_with_mask
     column_of_unions: Column = replace(cells, pa.array(several), pa.array(unions, cells.type))
     return column_of_unions
 
 
-def _united32(cells: list[bytes]) -> bytes:
+def _united32(cells: list[bytes], _: Sequence[bool]) -> bytes:
     bitmap = BitMap.union(*map(_decoded32, cells))
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data
 
 
-def _united64(cells: list[bytes]) -> bytes:
+def _united64(cells: list[bytes], older: Sequence[bool]) -> bytes:
+    """Return the union of the cells of a key; `older` marks those older than all before them.
+
+    The bytes depend on which of two bitmaps is added to the other: Java adds to the older one.
+    """
     bitmap, *others = map(_decoded64, cells)
-    for other in others:
+    for other, is_older in zip(others, older[1:], strict=True):
+        if is_older:
+            bitmap, other = other, bitmap
         bitmap.add(other)
     return encode_roaring64(bitmap)
 

@@ -125,8 +125,8 @@ class MergeEvents:
 class Chosen:
     """A selection of some events of a merge, in order of keys.
 
-    `at` (n,) holds the numbers of the events, `key` (n,) the number of each event's key, `count` is
-    the number of keys. A key may have no event.
+    `at` (chosen,) holds the numbers of the events, `key` (chosen,) the number of each event's key,
+    `count` is the number of keys. A key may have no event.
     """
 
     at: Indices
@@ -135,7 +135,7 @@ class Chosen:
 
     @classmethod
     def of(cls, events: MergeEvents, marked: Mask) -> "Chosen":
-        """Return the selection of the events in a mask (n,)."""
+        """Return the selection of the events in the mask `marked` (events,)."""
         at = np.flatnonzero(marked)
         return cls(at, events.key[at], events.count)
 

@@ -63,12 +63,15 @@ class BloomFilterIndex:
 
     @property
     def may_hold_null(self) -> bool:
-        """True, because nulls have no hash."""
+        """Whether a row may be null: always True, because a filter has no hash of nulls."""
         return True
 
     @property
     def may_hold_value(self) -> bool:
-        """True, because a filter does not contain the number of its values."""
+        """Whether a row may have a value that is not null: always True.
+
+        A filter does not tell whether any value was added.
+        """
         return True
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:

@@ -74,9 +74,10 @@ def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
 
 @dataclass(slots=True)
 class SlotFile:
-    """A file to which a task appends the blobs of one slot.
+    """A file to which a task of stage 1 appends the blobs of one slot.
 
-    `spans` are the (start, size) of the blobs, in bytes.
+    A slot is the share of the buckets that one task of stage 2 writes. `spans` are the (start,
+    size) of the blobs, in bytes.
     """
 
     path: str
