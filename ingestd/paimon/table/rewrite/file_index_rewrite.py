@@ -6,12 +6,12 @@ snapshot per partition. Snapshots before it keep the entries without them.
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
 
-import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from ingestd.errors import CommitConflictError, ConfigError
+from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.file_index import decode_file_index
 from ingestd.paimon.spec.file_index_kinds import ColumnIndex
@@ -32,11 +32,8 @@ from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, retry_lost
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-
-_LOG = logging.getLogger(__name__)
-_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +73,8 @@ def rewrite_file_indexes(
     refuse_unsupported(table.schema, for_write=not dry_run)
     entries = live_entries(table, load_state(table).manifests, partition_filter=partition_filter)
     for partition in dict.fromkeys(entry.partition for entry in entries):
-        for turn in range(1, _TRIES + 1):
-            try:
-                done = _rewritten(table, partition, now_ms, dry_run=dry_run)
-                break
-            except CommitConflictError as error:
-                if turn == _TRIES:
-                    raise
-                context = {"table": table.name, "error": str(error)}
-                _LOG.warning("file_index_rewrite_lost", extra={"ctx": context})
+        rewrite = partial(_rewritten, table, partition, now_ms, dry_run=dry_run)
+        done = retry_lost(table, "file_index_rewrite_lost", rewrite)
         if done.indexed:
             yield done
 

@@ -7,7 +7,6 @@ that relied on a replaced index fails, and the writer plans again.
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
 
-import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from ingestd.errors import CommitConflictError, ConfigError, FormatError
+from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
@@ -45,12 +44,10 @@ from ingestd.paimon.table.metadata.table_state import (
 )
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
 from ingestd.paimon.table.rewrite.duplicate_keys import Dropped, drop_older, refuse_undecided
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, retry_lost
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
-_LOG = logging.getLogger(__name__)
 _Files = dict[int, list[DataFileMeta]]
-_TRIES = 3
 _NONE = np.empty(0, np.int32)
 
 
@@ -115,20 +112,13 @@ def repair_hash_index(
     refuse_unsupported(table.schema, for_write=not dry_run)
     if drop_doubled:
         refuse_undecided(table)
-    turn = 0
-    while True:
-        turn += 1
+
+    def repair() -> IndexRepair:
         state = _state(table, partition_filter)
         plan = _plan(table, state, partition_filter)
-        if dry_run:
-            return plan
-        try:
-            return _done(table, state, plan, now_ms, drop_doubled=drop_doubled)
-        except CommitConflictError as error:
-            if turn == _TRIES:
-                raise
-            context = {"table": table.name, "error": str(error)}
-            _LOG.warning("index_repair_lost", extra={"ctx": context})
+        return plan if dry_run else _done(table, state, plan, now_ms, drop_doubled=drop_doubled)
+
+    return retry_lost(table, "index_repair_lost", repair)
 
 
 def _done(

@@ -1,4 +1,4 @@
-"""Commit the files of a rewrite, or delete them.
+"""Commit the files of a rewrite, or delete them; plan again if other writers committed first.
 
 Only an IngestdError means that nothing was committed. After other exceptions, for example
 KeyboardInterrupt, the files stay: if no snapshot refers to them, they are orphan files.
@@ -6,16 +6,38 @@ KeyboardInterrupt, the files stay: if no snapshot refers to them, they are orpha
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from ingestd.errors import CommitUnknownError, IngestdError
+from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.files.data_files import delete_uncommitted_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_LOG = logging.getLogger(__name__)
+_TRIES = 3
+_T = TypeVar("_T")
+
+
+def retry_lost(table: FileStoreTable, event: str, rewrite: Callable[[], _T]) -> _T:
+    """Call `rewrite`, which plans and commits a rewrite, again if other writers committed first.
+
+    Logs `event` as a warning each time. Raises CommitConflictError at the third conflict.
+    """
+    turn = 0
+    while True:
+        turn += 1
+        try:
+            return rewrite()
+        except CommitConflictError as error:
+            if turn == _TRIES:
+                raise
+            _LOG.warning(event, extra={"ctx": {"table": table.name, "error": str(error)}})
 
 
 def commit_rewrite(
