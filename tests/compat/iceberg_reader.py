@@ -4,14 +4,12 @@ The runtime is that of the Spark that is asked as well (`tests.compat.engines`).
 """
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ingestd.dev.jars import cache_folder, fetch
-from tests.support.closing import Closing
-from tests.support.java import compiled_classes, judge_command
+from tests.support.java import JavaProcess, compiled_classes, judge_command
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0"
 DIGEST = "8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc"
@@ -23,28 +21,14 @@ def runtime() -> list[Path]:
     return fetch([RUNTIME], cache_folder() / "judges" / "iceberg", pins={RUNTIME: DIGEST})
 
 
-class IcebergReader(Closing):
+class IcebergReader(JavaProcess):
     """One running reader."""
 
     def __init__(self, more: Sequence[Path] = ()) -> None:
         jars = runtime()
         classes = compiled_classes(SOURCES, jars)
-        self._process = subprocess.Popen(
-            judge_command("IcebergReader", classes, more=[*jars, *more]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self._process.stdout
-        assert self._process.stdout.readline() == "ready\n", "the reader did not start"
-
-    def close(self) -> None:
-        """End the JVM."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.wait(120)
+        super().__init__(judge_command("IcebergReader", classes, more=[*jars, *more]))
+        assert self.first_line == "ready", "the reader did not start"
 
     def read(self, folder: Path | str, tag: str | None = None) -> list[dict[str, Any]]:
         """All rows of a table; times are microseconds, dates and decimals texts."""
@@ -69,7 +53,7 @@ class IcebergReader(Closing):
         return rows
 
 
-class IcebergRestServer(Closing):
+class IcebergRestServer(JavaProcess):
     """A REST catalog of Iceberg's own request handlers, with its own documents below a folder."""
 
     token = "a token of tests"
@@ -77,19 +61,6 @@ class IcebergRestServer(Closing):
     def __init__(self, folder: Path) -> None:
         jars = runtime()
         classes = compiled_classes(SOURCES, jars)
-        self._process = subprocess.Popen(
-            judge_command("IcebergRestServer", classes, str(folder), self.token, more=jars),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.uri = self._process.stdout.readline().strip() if self._process.stdout else ""
-        assert self.uri, "the server did not start"
-
-    def close(self) -> None:
-        """End the process."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.wait(120)
+        arguments = (str(folder), self.token)
+        super().__init__(judge_command("IcebergRestServer", classes, *arguments, more=jars))
+        self.uri = self.first_line

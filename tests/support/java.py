@@ -3,12 +3,14 @@
 import importlib.util
 import os
 import socket
+import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
 from ingestd.dev.java_classes import compiled
+from tests.support.closing import Closing
 
 PINS = Path(__file__).with_name("java_jars.txt")
 PAIMON, PAIMON_2 = "paimon-bundle", "paimon-flink-2.0:2.0.0"
@@ -90,3 +92,25 @@ def judge_command(
         main,
         *arguments,
     ]
+
+
+class JavaProcess(Closing):
+    """A Java program that prints a line when it is ready, and ends with its standard input."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.first_line = self._process.stdout.readline().strip() if self._process.stdout else ""
+        assert self.first_line, "the program did not start"
+
+    def close(self) -> None:
+        """End the JVM."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait(120)

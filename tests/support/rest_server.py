@@ -7,18 +7,16 @@ It keeps what it knows of databases and tables in memory, and their files below 
 token is refused but its own; paths have a prefix.
 """
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.closing import Closing
-from tests.support.java import compiled_classes, fetched, judge_command
+from tests.support.java import JavaProcess, compiled_classes, fetched, judge_command
 
 SOURCES = Path(__file__).resolve().parent / "rest_java"
 _ARCHIVES = ("paimon-core", "mockwebserver", "okhttp", "okio", "junit")
 
 
-class RestServer(Closing):
+class RestServer(JavaProcess):
     """One running server."""
 
     warehouse = "lake of tests"
@@ -28,24 +26,10 @@ class RestServer(Closing):
         more = [fetched(name) for name in _ARCHIVES]
         classes = compiled_classes(SOURCES, more)
         arguments = (str(folder), self.token, self.warehouse)
-        self._process = subprocess.Popen(
-            judge_command("RestServer", classes, *arguments, more=more),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.uri = self._process.stdout.readline().strip() if self._process.stdout else ""
-        assert self.uri, "the server did not start"
+        super().__init__(judge_command("RestServer", classes, *arguments, more=more))
+        self.uri = self.first_line
 
     @property
     def options(self) -> Mapping[str, str]:
         """What a catalog needs to reach it."""
         return {"uri": self.uri, "token": self.token}
-
-    def close(self) -> None:
-        """End the process."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.wait(timeout=120)
