@@ -24,25 +24,23 @@ def holds_reference(text: str | None) -> bool:
 
 
 def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
-    """Return a text with its references replaced by their values.
+    """Return a text with its references replaced by their values, as `resolve_parts` does."""
+    return resolve_parts(text, environ, folder)[0]
+
+
+def resolve_parts(text: str, environ: Mapping[str, str], folder: Path) -> tuple[str, list[str]]:
+    """Return a text with its references replaced by their values, and these values in order.
 
     The original text is remembered for `reference_of`. A relative path starts from `folder`. Line
     breaks at the end of a file are removed. Raises UnresolvedError if a reference is invalid, or
     its variable or file cannot be read.
     """
-    resolved = _REFERENCE.sub(lambda match: _look_up(match[1], environ, folder), text)
+    values = [_look_up(match[1], environ, folder) for match in _REFERENCE.finditer(text)]
+    following = iter(values)
+    resolved = _REFERENCE.sub(lambda _: next(following), text)
     if resolved:
         _known[resolved] = _REFERENCE.sub(lambda match: _absolute(match[1], folder), text)
-    return resolved
-
-
-def referenced_values(text: str, environ: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the value of each reference in a text, in order.
-
-    A relative path starts from `folder`. Raises UnresolvedError if a reference is invalid, or its
-    variable or file cannot be read.
-    """
-    return [_look_up(match[1], environ, folder) for match in _REFERENCE.finditer(text)]
+    return resolved, values
 
 
 def reference_of(resolved: str) -> str | None:

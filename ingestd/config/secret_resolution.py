@@ -10,8 +10,7 @@ from ingestd.log import add_secrets, is_secret_name
 from ingestd.secret_references import (
     UnresolvedError,
     holds_reference,
-    referenced_values,
-    resolve,
+    resolve_parts,
 )
 
 _FEWEST_OF_A_PART = 8
@@ -40,13 +39,13 @@ def resolve_references(
         if tree is None or not holds_reference(tree):
             return tree
         try:
-            # A message can quote a part of the text, such as of an expression or a URL.
-            parts = referenced_values(tree, environ, folder)
-            add_secrets(value for value in parts if len(value) >= _FEWEST_OF_A_PART)
-            return resolve(tree, environ, folder)
+            text, parts = resolve_parts(tree, environ, folder)
         except UnresolvedError as error:
             issues.append(ValidationIssue.at(document, path, str(error)))
             return tree
+        # A message can quote a part of the text, such as of an expression or a URL.
+        add_secrets(value for value in parts if len(value) >= _FEWEST_OF_A_PART)
+        return text
 
     resolved = replaced(document.tree, ())
     _register(document.tree, resolved)

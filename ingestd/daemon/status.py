@@ -284,8 +284,8 @@ class Status:
         with self._lock:
             self._lag_tracker.publish(self._clock())
             now = self._clock()
-            lag = total_lag({name: self._source(name) for name in self._reachable})
-            known = None if False in self._reachable.values() else self._freshness(now)
+            lag = total_lag(self._sources())
+            known = None if False in self._reachable.values() else self._freshness(now, lag)
             freshness = max(known.values(), default=None) if known else None
             self._recent.sample(now, lag, freshness)
 
@@ -361,7 +361,7 @@ class Status:
         live, not_ready, maintenance = self.is_live, self.not_ready, self._maintenance()
         with self._lock:
             failure = self._recent.failures[-1] if self._recent.failures else None
-            running = self._running
+            running, sources = self._running, self._sources()
             return {
                 "pipeline": self._pipeline,
                 "version": self._version,
@@ -382,8 +382,8 @@ class Status:
                     "finished": self._finished_batch,
                     "seconds_since_poll": round(self._watchdog.seconds, 3),
                 },
-                "tables": self._table_documents(),
-                "sources": {name: self._source(name) for name in sorted(self._reachable)},
+                "tables": self._table_documents(total_lag(sources)),
+                "sources": sources,
                 "maintenance": maintenance,
                 "recent": {**self._recent.document(), "schemas": self._schemas.document()},
             }
@@ -405,8 +405,8 @@ class Status:
         with self._lock:
             self._recent.restore(saved, self._clock())
 
-    def _table_documents(self) -> dict[str, Any]:
-        lags = self._freshness(self._clock())
+    def _table_documents(self, lag: int | None) -> dict[str, Any]:
+        lags = self._freshness(self._clock(), lag)
         return {
             name: {
                 "snapshot_id": table.snapshot_id,
@@ -420,18 +420,20 @@ class Status:
             for name, table in sorted(self._tables.items())
         }
 
-    def _freshness(self, now: float) -> Mapping[str, float]:
+    def _freshness(self, now: float, lag: int | None) -> Mapping[str, float]:
         """Return the known lags of tables in seconds; those of silent sources are unknown.
 
-        If the tables have all records of the sources, the lag of each is known before its first
-        rows: it is 0.
+        `lag` is the lag of all sources in records. If it is 0, the lag of each table is known
+        before its first rows: it is 0.
         """
         silent = {name for name, reachable in self._reachable.items() if reachable is False}
         known = self._lag_tracker.freshness(now, silent)
-        sources = {name: self._source(name) for name in self._reachable}
-        if all(self._reachable.values()) and total_lag(sources) == 0:
+        if all(self._reachable.values()) and lag == 0:
             return {**dict.fromkeys(self._tables, 0.0), **known}
         return known
+
+    def _sources(self) -> dict[str, Any]:
+        return {name: self._source(name) for name in sorted(self._reachable)}
 
     def _source(self, name: str) -> dict[str, Any]:
         return {

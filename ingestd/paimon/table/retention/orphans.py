@@ -8,7 +8,6 @@ the clock of the store. Candidates are listed before the files in use, so that c
 count. Links are not followed.
 """
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,11 +60,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int, *, external: bool = 
         unlisted += _unlisted_files(branch, branch.paths.changelog_dir, _CHANGELOG, older_than_ms)
     candidates: list[Orphan] = []
     empty: list[str] = []
-    directories = itertools.chain(
-        _file_directories(table), _external_directories(table) if external else ()
-    )
-    for directory in directories:
-        entries = table.io.list_entries(directory)
+    for directory, entries in _listings(table, external=external):
         candidates += _old_files(directory, entries, older_than_ms)
         if not entries and _is_bucket(directory):
             empty.append(directory)
@@ -117,19 +112,32 @@ def _file_directories(table: FileStoreTable) -> Iterator[str]:
         yield from _buckets(table, data, len(table.schema.partition_keys))
 
 
-def _external_directories(table: FileStoreTable) -> Iterator[str]:
-    """Yield the directories of buckets in external paths, and those that entropy adds below."""
+def _listings(
+    table: FileStoreTable, *, external: bool
+) -> Iterator[tuple[str, list[DirectoryEntry]]]:
+    """Yield the directories that have referenced files, each with its entries.
+
+    With `external`, these include buckets in external paths, and the directories that entropy adds
+    below them.
+    """
+    for directory in _file_directories(table):
+        yield directory, table.io.list_entries(directory)
+    for bucket in _external_buckets(table) if external else ():
+        yield from _tree(table, bucket)
+
+
+def _external_buckets(table: FileStoreTable) -> Iterator[str]:
     options = table.schema.options
     above = honoured.DATA_FILE_DIRECTORY.of(options)
     for root in dict.fromkeys(filter(None, map(str.strip, honoured.EXTERNAL_PATHS.of(options)))):
         data = f"{local_path(root).rstrip('/')}/{above}".rstrip("/")
-        for bucket in _buckets(table, data, len(table.schema.partition_keys)):
-            yield from _tree(table, bucket)
+        yield from _buckets(table, data, len(table.schema.partition_keys))
 
 
-def _tree(table: FileStoreTable, directory: str) -> Iterator[str]:
-    yield directory
-    for entry in table.io.list_entries(directory):
+def _tree(table: FileStoreTable, directory: str) -> Iterator[tuple[str, list[DirectoryEntry]]]:
+    entries = table.io.list_entries(directory)
+    yield directory, entries
+    for entry in entries:
         if entry.is_directory:
             yield from _tree(table, f"{directory}/{entry.name}")
 
