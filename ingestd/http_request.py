@@ -57,8 +57,10 @@ def send(
     opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
     try:
         with opener.open(request, timeout=seconds) as reply:
-            body = reply.read(most_bytes + 1) if most_bytes else b""
-            if most_bytes and reply.length and len(body) <= most_bytes:
+            if not most_bytes:
+                return ClientResponse(reply.status, reply.headers, b"")
+            body = reply.read(most_bytes + 1)
+            if reply.length and len(body) <= most_bytes:
                 raise IncompleteRead(body, reply.length)
             return ClientResponse(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes

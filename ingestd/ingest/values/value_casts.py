@@ -44,8 +44,8 @@ def unsized(batch: ChangeBatch, declared: Mapping[str, DataType]) -> ChangeBatch
     """Return the batch without the lengths of declared types, which messages do not guarantee."""
     sized = [n for n, t in declared.items() if t.length is not None and n in batch.types]
     texts = {n: batch.types[n].root in CHARACTER_ROOTS for n in sized}
-    unsized = {n: DataType("STRING" if is_text else "BYTES") for n, is_text in texts.items()}
-    same = {n: t for n, t in unsized.items() if batch.columns.column(n).type == to_arrow_type(t)}
+    plain = {n: DataType("STRING" if is_text else "BYTES") for n, is_text in texts.items()}
+    same = {n: t for n, t in plain.items() if batch.columns.column(n).type == to_arrow_type(t)}
     return replace(batch, types={**batch.types, **same}) if same else batch
 
 
@@ -66,10 +66,11 @@ def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> V
 
 def _rounded_down(column: Values, t: DataType) -> Values:
     """Return a column in which times have no digits beyond the precision of their type."""
-    if t.root not in TIMESTAMP_ROOTS | {"TIME"} or (t.precision or 0) % 3 == 0 < (t.precision or 0):
+    precision = t.precision or 0
+    if t.root not in TIMESTAMP_ROOTS | {"TIME"} or precision in _DIGITS.values():
         return column
     digits = 3 if t.root == "TIME" else _DIGITS[column.type.unit]
-    step = 10 ** max(digits - (t.precision or 0), 0)
+    step = 10 ** max(digits - precision, 0)
     whole = pa.int32() if t.root == "TIME" else pa.int64()
     chunks = []
     for chunk in column.chunks:
