@@ -188,7 +188,7 @@ class SecretLookupError(FatalError):
 
 
 class PolicyStopError(FatalError):
-    """A configured limit stopped the pipeline."""
+    """A configured policy or limit stopped the pipeline, for example for rejected records."""
 
     exit_code = 5
 

@@ -15,25 +15,36 @@ _known: dict[str, str] = {}
 
 
 class UnresolvedError(Exception):
-    """A reference cannot be resolved on this machine; the message does not contain its value."""
+    """A reference, such as `${env:NAME}`, cannot be resolved on this machine.
+
+    The message does not contain the value.
+    """
 
 
 def holds_reference(text: str | None) -> bool:
-    """Return whether a text contains a reference."""
+    """Return whether a text contains a reference, `${env:NAME}` or `${file:PATH}`; False for
+    None.
+    """
     return text is not None and _REFERENCE.search(text) is not None
 
 
 def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
-    """Return a text with its references replaced by their values, as `resolve_parts` does."""
+    """Return a text with its references `${env:NAME}` and `${file:PATH}` replaced by their
+    values.
+
+    `environ` has the variables; a relative path starts from `folder`. Raises UnresolvedError if a
+    reference is invalid, or its variable or file cannot be read.
+    """
     return resolve_parts(text, environ, folder)[0]
 
 
 def resolve_parts(text: str, environ: Mapping[str, str], folder: Path) -> tuple[str, list[str]]:
     """Return a text with its references replaced by their values, and these values in order.
 
-    The original text is remembered for `reference_of`. A relative path starts from `folder`. Line
-    breaks at the end of a file are removed. Raises UnresolvedError if a reference is invalid, or
-    its variable or file cannot be read.
+    References are `${env:NAME}` and `${file:PATH}`. The original text is remembered for
+    `reference_of`. A relative path starts from `folder`. Line breaks at the end of a file are
+    removed. Raises UnresolvedError if a reference is invalid, or its variable or file cannot be
+    read.
     """
     values = [_look_up(match[1], environ, folder) for match in _REFERENCE.finditer(text)]
     following = iter(values)
@@ -52,7 +63,7 @@ def reference_of(resolved: str) -> str | None:
 
 
 def has_references() -> bool:
-    """Return whether this process has resolved a text with references."""
+    """Return whether this process has resolved a text that contains references to secrets."""
     return bool(_known)
 
 

@@ -61,7 +61,8 @@ class TableChanges(Generic[ColumnT]):
     no key. `after`, `before` and `key` are the images of the changes; `key` is None if messages
     have no key. `kinds`, `offset`, `position` and `snapshot_row` (a mask of snapshot rows) have
     shape (n,). If `partial`, updates omit columns that they did not change. If `images`, the batch
-    has rows for before images. The batch marks the rows that lack one of the columns `sought`.
+    has rows for before images. `sought` are the columns for which the batch marks the rows whose
+    message lacks them.
     """
 
     source: SourceTable
@@ -80,9 +81,12 @@ class TableChanges(Generic[ColumnT]):
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
-    """Build the `ChangeBatch` of a table from its changes, by the rules of this module.
+    """Build the `ChangeBatch` of a table from its changes.
 
-    Raises RecordError for a change without a row or columns, one of `CELL_ERRORS` for a bad value.
+    Inserts and updates become their after images, and deletes the key of their message or before
+    image. Raises RecordError for a change without a row or columns, and ValueError, TypeError,
+    ArithmeticError, RecursionError, ArrowException or MsgspecError for a value that does not fit
+    its column.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
@@ -139,11 +143,10 @@ def _row_kinds(layout: RowLayout, unavailable: Mapping[str, Mask]) -> Kinds:
 def assemble_valid(
     size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
 ) -> tuple[ChangeBatch | None, Reasons]:
-    """Build a batch of the valid changes.
+    """Build a batch of the valid changes, and return it with the rejection reasons of the others.
 
-    `size` is the number of changes, and `changes_at` returns the changes at ascending indices.
-    Returns the batch, or None if no change is valid, and the rejection reasons of the invalid
-    changes by index.
+    `size` is the number of changes, and `changes_at` returns the changes at the given ascending
+    indices. The batch is None if no change is valid. Reasons are by the index of the change.
     """
     refused: Reasons = {}
     left = np.arange(size)

@@ -31,8 +31,9 @@ class CellBudgetError(ValueError):
 class CellBudget:
     """Counts the cells that a message, or a single JSON value in it, may still have.
 
-    `size` is the size of the message or value in bytes, and `left` the number of remaining cells,
-    by default the whole budget.
+    A cell is an array element, a map entry or a field of a nested record. `size` is the size of the
+    message or value in bytes, and `left` the number of remaining cells, by default the whole
+    budget.
     """
 
     def __init__(self, size: int, left: int | None = None) -> None:
@@ -50,5 +51,8 @@ class CellBudget:
 
 
 def most_cells(size: Size) -> Size:
-    """Return the maximum number of cells of a message of `size` bytes; for an array, an array."""
+    """Return the maximum number of cells of a message of `size` bytes.
+
+    If `size` is an array (n,) of sizes, the result is an array (n,).
+    """
     return LEAST_CELLS + CELLS_PER_BYTE * size

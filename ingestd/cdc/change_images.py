@@ -23,13 +23,15 @@ CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 
 
 class ImageColumn(Protocol):
-    """A column of rows; `table_type` is its Paimon type, or None while all values were null."""
+    """A column of rows: its name and its type."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """The name of the column."""
 
     @property
-    def table_type(self) -> DataType | None: ...  # noqa: D102
+    def table_type(self) -> DataType | None:
+        """The Paimon type of the column, or None while all values were null."""
 
 
 ColumnT = TypeVar("ColumnT", bound=ImageColumn)
@@ -91,7 +93,7 @@ class OverlaidImage(Generic[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of the changes that have an image."""
+        """A mask (n,) of the changes that have an image in the set that applies to them."""
         there: Mask = np.where(self.over, self.second.there, self.first.there)
         return there
 
@@ -117,7 +119,10 @@ class OverlaidImage(Generic[_ColumnT]):
         )
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Yield the (index, reason) of each invalid value, as far as the images report them."""
+        """Yield (index, reason) of each value that does not fit the column, as far as known.
+
+        Only the images in the mask `wanted` (n,) are examined (None: all), each in its own set.
+        """
         above, below = self._wanted(wanted)
         yield from self.first.invalid(column, below)
         yield from self.second.invalid(column, above)
@@ -222,10 +227,11 @@ def invalid_values(
     read: Callable[[Any], object],
     start: int = 0,
 ) -> Iterator[tuple[int, Reason]]:
-    """Yield the index and the rejection reason of each value for which `read` fails.
+    """Yield the index and the rejection reason of each value for which `read` raises an error.
 
-    A failure is a ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
-    MsgspecError. The values are found by bisection. `start` is the index of the first value.
+    The errors are ValueError, TypeError, ArithmeticError, RecursionError, ArrowException and
+    MsgspecError. `read` takes a slice of `values`, and is called for smaller and smaller slices
+    until each invalid value is found. `start` is the index of the first value.
     """
     try:
         read(values)

@@ -36,9 +36,9 @@ class EventTime:
     unit: int = 1
 
     def of_message(self, message: bytes) -> int | None:
-        """Return the time in ms since the epoch, or None if it is missing or out of range.
+        """Return the time of the change in a message, in ms since the epoch.
 
-        Times from 1 to 2^53 - 1 are accepted.
+        Returns None if the time is missing, or is not between 1 and 2^53 - 1.
         """
         try:
             document = _decoder(self.paths).decode(message)

@@ -83,9 +83,9 @@ def cell_budget_reason(error: CellBudgetError, stage: str, document: str) -> Rea
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Convert an error of Arrow, msgspec or a converter, raised for a value, to a rejection reason.
+    """Convert an error that was raised for one value of a column to a rejection reason.
 
-    `column` is the name of the column, and `wanted` its type.
+    `column` is the name of the column, `value` the value, and `wanted` the type of the column.
     """
     if isinstance(error, CellBudgetError):
         return cell_budget_reason(error, "cast", f"the value of column {column}")

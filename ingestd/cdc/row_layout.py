@@ -28,7 +28,7 @@ NO_KIND = -1
 
 @dataclass(frozen=True, slots=True)
 class OldKeys:
-    """The state of the keys in before images, as masks (n,) of changes.
+    """The keys in the before images of n changes, as masks (n,).
 
     `complete` marks before images that have a value in each key column, and `moved` before images
     whose key differs from the key of the after image.

@@ -129,9 +129,9 @@ def is_snapshot(mark: str | bool | None) -> bool:
 
 
 def effective_positions(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the source position by which each row is ordered, estimated if needed; shape (n,).
+    """Return the source position by which each row is ordered; shape (n,).
 
-    Rows of an incremental snapshot have no position, but are in the topic between rows with a
+    Rows of an incremental snapshot have the position -1, but are in the topic between rows with a
     position. They get the largest position before them, or else the first known position. If no row
     has a position, all are -1.
     """

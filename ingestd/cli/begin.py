@@ -27,7 +27,9 @@ from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
-    """The offsets at which a table starts: the pipeline's origin, the claims file, or log ends."""
+    """Where a table starts to read: the pipeline's first offsets, its claims file, or the log
+    ends.
+    """
 
     ORIGIN = "origin"
     CLAIMS = "claims"
@@ -41,8 +43,9 @@ def begin(
         StartAt,
         typer.Option(
             "--at",
-            help="`origin`: where the pipeline began with each topic partition; `claims`: as the "
-            "claims file states for the table; `now`: the ends of the logs.",
+            help="`origin`: where the pipeline began with each topic partition; `claims`: up to "
+            "where the pipeline's claims file states that the table is complete; `now`: the ends "
+            "of the logs.",
         ),
     ],
     yes: Yes = False,
@@ -50,8 +53,9 @@ def begin(
 ) -> None:
     """Set the offsets from which a table is written, by a progress record in a new snapshot.
 
-    Use it for a table whose records another writer expired, that another program filled, or that
-    was emptied to be read again. A running daemon loses the lead, and ends with exit code 6.
+    Use it for a table whose progress records another writer expired, that another program filled,
+    or that was emptied to be read again. A running daemon of the pipeline is stopped: it ends with
+    exit code 6.
 
     Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
     batch. Rows of a table without a key may be written twice if the daemon died in a commit.

@@ -244,7 +244,12 @@ def sort_table(
 
 
 def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> Order | None:
-    """Return the requested sort order, or None. Raises ConfigError if the options conflict."""
+    """Return the sort order that `--order-by` and `--order-strategy` request, or None for no
+    sort.
+
+    `order_by` are column names separated by commas. Raises ConfigError for a strategy without
+    `order_by`, and for `order_by` together with `full`.
+    """
     if order_by is None:
         if strategy is not None:
             raise ConfigError("--order-strategy requires --order-by")

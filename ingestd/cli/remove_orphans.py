@@ -45,7 +45,7 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    Files that no readable document of the table's Iceberg metadata names are deleted as well.
+    So are files of its Iceberg metadata to which no readable metadata document refers.
     Orphan files are left by failed attempts, rollbacks and killed processes. Writers may continue:
     files that are about to be committed must be younger than --older-than. Ages are measured by the
     clock of the store, not of this machine.

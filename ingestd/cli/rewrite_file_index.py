@@ -22,7 +22,7 @@ def rewrite_file_index(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the file indexes that the options of a table require, for the files that it has.
+    """Write the file indexes that the options of a table require, for its existing data files.
 
     New files get their indexes when they are written. After an option such as
     `file-index.bloom-filter.columns` was set or changed to other columns, this command writes those

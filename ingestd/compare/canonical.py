@@ -78,25 +78,33 @@ def has_canonical_text(t: DataType) -> bool:
 
 
 def row_cells(columns: Sequence[Array]) -> Array:
-    """Return an array of the concatenated cells of each row.
+    """Return an array with the concatenated cells of each row, as bytes or text to be hashed.
 
-    `columns` are arrays of canonical texts, one for each column and of the same length.
+    A cell is a canonical text after its length, or a mark for null. `columns` are arrays of
+    canonical texts, one for each column and of the same length.
     """
     return _call("binary_join_element_wise", *map(_cells, columns), "")
 
 
 def hash_of(cells: bytes) -> int:
-    """Return the hash of a row or a key, 60 bits of SHA-256, from its concatenated cells."""
+    """Return the hash of a row or a key: an integer of 60 bits, from SHA-256 of its `cells`."""
     return int(hashlib.sha256(cells).hexdigest()[:HASH_DIGITS], 16)
 
 
 def part_of(key_cells: bytes) -> str:
-    """Return the hash partition of a key, for comparing tables whose keys have no common order."""
+    """Return the hash partition of a key, hexadecimal digits, given the concatenated cells of the
+    key.
+
+    Hash partitions divide the rows of tables whose keys have no common order in lake and database.
+    """
     return hashlib.sha256(key_cells).hexdigest()[:PART_DIGITS]
 
 
 def joined_cells(texts: Sequence[str | None]) -> bytes:
-    """Return the concatenated cells of one row from its canonical texts."""
+    """Return the concatenated cells of one row, given the canonical text of each column.
+
+    A cell is `LENGTH:TEXT`, with the length in bytes, or a mark for null.
+    """
     cells = (NULL_CELL if text is None else f"{len(text.encode())}:{text}" for text in texts)
     return "".join(cells).encode()
 

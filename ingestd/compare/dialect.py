@@ -62,10 +62,12 @@ class SqlDialect(Protocol):
     """
 
     @property
-    def ROW_VERSION(self) -> str: ...  # noqa: D102, N802
+    def ROW_VERSION(self) -> str:  # noqa: N802
+        """The SQL of a text that changes with every update of a row, else of a constant."""
 
     @property
-    def RANDOM_ID(self) -> str: ...  # noqa: D102, N802
+    def RANDOM_ID(self) -> str:  # noqa: N802
+        """The SQL of a text that is unique in each evaluation."""
 
     def read_server(self, connection: Connection) -> Server:
         """Return the server of a connection. Raises ConfigError if it is not supported."""

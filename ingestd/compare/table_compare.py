@@ -68,7 +68,8 @@ class KeyChanges(Protocol):
 class Difference:
     """A row that differs: the canonical texts of its compared columns on each side.
 
-    The texts are None on a side that has no such row.
+    `kind` states whether the row is missing in the lake, extra (only in the lake) or different. The
+    texts are None on a side that has no such row.
     """
 
     kind: Kind

@@ -33,7 +33,10 @@ _BYTES = {
 
 
 def parse_duration(text: str) -> float:
-    """Parse a duration to seconds. Raises ValueError if it is malformed or has no unit."""
+    """Parse a duration, such as `500ms` or `1.5h`, to seconds.
+
+    Raises ValueError if it is malformed or has no unit.
+    """
     number, unit = _parts(text, "10s, 500ms, 1 min, 2h or 1d")
     if unit not in _SECONDS:
         raise ValueError(f"'{text}' is not a duration; write 10s, 500ms, 1 min, 2h or 1d")
@@ -41,7 +44,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Parse a size to bytes; kb, mb and gb are powers of 1024.
+    """Parse a size, such as `64mb`, to bytes; kb, mb and gb are powers of 1024.
 
     Raises ValueError if the size is malformed, has no unit or is not a whole number of bytes.
     """

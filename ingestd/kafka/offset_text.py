@@ -18,8 +18,9 @@ _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42
 def parse_offsets(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
     """Parse offsets by topic and partition; `topics` are the topics that the source lists.
 
-    Raises ConfigError for an invalid or empty text, for a topic partition that occurs twice, and
-    for Flink's form unless the source lists a single topic.
+    The text is `TOPIC:PARTITION:OFFSET;...`, or for a single topic in Flink's form,
+    `partition:0,offset:42;...`. Raises ConfigError for an invalid or empty text, for a topic
+    partition that occurs twice, and for Flink's form unless the source lists a single topic.
     """
     offsets: dict[str, dict[int, int]] = {}
     for position in filter(None, (word.strip() for word in text.split(";"))):

@@ -42,8 +42,8 @@ class Records:
 
     `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together. `headers`
     and `timestamp_types` (0 unknown, 1 creation, 2 append to the log) are None if headers were not
-    requested. `events` are the
-    errors and ends of partitions that the client returned besides records.
+    requested. `events` are the errors and ends of partitions that the client returned besides
+    records.
     """
 
     offsets: Numbers

@@ -33,10 +33,11 @@ from ingestd.kafka.offsets import OffsetClient
 class Batch:
     """The state of one micro-batch: its offset ranges, what its commits cover, and its results.
 
-    `started` is in seconds of the monotonic clock; `following` is the next batch, if it is planned
-    already. The fields from `truncates` on are filled while the batch runs: decisions on truncates,
-    tables with discoveries, event times, seconds by phase, commits, owners of tables that several
-    source tables claim, and the reasons why tables are not created.
+    `started` is in seconds of the monotonic clock; `stream` has the functions by which truncates
+    are decided; `following` is the next batch, if it is planned already. The fields from
+    `truncates` on are filled while the batch runs: decisions on truncates, tables with discoveries,
+    event times, seconds by phase, commits, owners of tables that several source tables claim, and
+    the reasons why tables are not created.
     """
 
     batch_id: str
@@ -70,9 +71,10 @@ _Sources = Mapping[str, SourceSettings]
 
 
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
-    """Return the functions by which decisions on truncates query the logs and tables.
+    """Return the functions from which decisions on truncates learn the state of logs and tables.
 
-    `until` are the end offsets of the batch, from which the partitions of topics are known.
+    `until` are the end offsets of the batch: only their topic partitions are known, and covered
+    offsets are limited to them.
     """
 
     def before(name: str, point: SourcePoint) -> CoveredOffsets | None:

@@ -66,7 +66,10 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """Stage 2: writes the rows of its slots to data files, after it has checked the `tokens`."""
+    """Stage 2: writes the rows of its slots to data files.
+
+    `tokens` are files by which the task first checks that it sees the warehouses of the driver.
+    """
 
     context: BatchContext
     tokens: Sequence[WarehouseToken] = ()
@@ -155,8 +158,8 @@ def decoded(
 ) -> Pairs:
     """Build stage 1 as a lazy RDD with one task for each of `groups`, lists of offset ranges.
 
-    The blobs are shuffled by slot if there are several groups. `folder` is the directory for blobs
-    in local files (None: all go through the shuffle).
+    `view` is the context of the tasks. The blobs are shuffled by slot if there are several groups.
+    `folder` is the directory for blobs in local files (None: all go through the shuffle).
     """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     task = _sendable(spark, DecodeTask(view, folder))

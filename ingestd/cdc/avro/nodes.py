@@ -32,8 +32,8 @@ class AvroNode:
     another type, and `union` for all other unions. `properties` are all attributes of the
     declaration. `children` are the types of fields, items, values or branches, in order. `names`
     are the fields of a record or the symbols of an enum, `size` is the number of bytes of a fixed
-    type, and `null_at` the index of null in a `nullable`. `cells` is the number of cells of a
-    value, without the items of arrays and maps.
+    type, and `null_at` the index of null in a `nullable`. `cells` is the number of cells (single
+    values, nested fields included) that a value takes, without the items of arrays and maps.
     """
 
     kind: str

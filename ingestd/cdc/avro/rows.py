@@ -279,7 +279,7 @@ class AvroChanges:
     images: bool = False
 
     def take(self, indices: Indices) -> "AvroChanges":
-        """Return the changes at ascending indices."""
+        """Return only the changes at these ascending indices."""
         if len(indices) == len(self.offsets):
             return self
 
@@ -301,7 +301,7 @@ class AvroChanges:
         return replace(self, changes=changes, keys=keys, offsets=self.offsets[indices])
 
     def by_column(self) -> TableChanges[WireColumn]:
-        """Return the changes as columns for assembly."""
+        """Return these changes as `TableChanges`, from which `assemble_changes` builds a batch."""
         changes, size = self.changes, len(self.offsets)
         codes = "".join(changes.operations.tolist()).encode()
         keyed = _AvroImage(self.keys, np.ones(size, np.bool_)) if self.keys else None
@@ -333,7 +333,8 @@ class AvroChanges:
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
     """Return a batch of the valid changes; add the reasons of the invalid changes to `refused`.
 
-    `refused` is by the index of the message in its group. Returns None if no change is valid.
+    Keys of `refused` are the indices of the messages, as in `Changes.indices`. Returns None if no
+    change is valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     messages = table.changes.indices

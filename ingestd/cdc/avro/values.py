@@ -33,7 +33,7 @@ class MessageBytes:
 
 
 def read_value(data: MessageBytes, at: int, node: AvroNode) -> ValueAndEnd:
-    """Return the value at the offset `at`, and the offset after it.
+    """Decode the value that starts at the offset `at`; return the value and the offset after it.
 
     The value has the Python type from which Arrow builds an array of the node's storage type.
     Raises BrokenValueError if the bytes do not match the schema, and CellBudgetError if items of

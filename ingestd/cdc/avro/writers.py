@@ -22,7 +22,10 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """A cache of parsed schemas by the reference in messages, including invalid schemas."""
+    """A cache of parsed writer schemas, by the reference to the schema in messages.
+
+    Schemas that are invalid are cached, too, so that each is parsed only once.
+    """
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas

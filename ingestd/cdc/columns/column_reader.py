@@ -262,7 +262,10 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """Return a function that replaces absent values by None, and then builds an array of them."""
+    """Return a function that replaces absent values (UNSET) by None, and then calls `convert`.
+
+    `convert` builds an Arrow array from the values.
+    """
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -281,7 +284,10 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the reader of a type that accepts all kinds of JSON values; it is the slowest."""
+    """Return a reader for columns of this type that accepts every kind of JSON value.
+
+    It converts values one by one, so it is slower than all other readers.
+    """
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 

@@ -105,9 +105,9 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds that begin with `prefix`, without the prefix.
+    """Return the kinds in `kinds` that begin with `prefix`, without the prefix.
 
-    These are the kinds of array elements or object values.
+    With the prefix of array elements or of object values, these are the kinds of the inner values.
     """
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))

@@ -61,9 +61,9 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
 
 
 def may_hold_text(array: Array) -> bool:
-    """Return whether any string has the length of a placeholder.
+    """Return whether an array may contain Debezium's text for an omitted value.
 
-    This fast check excludes most string arrays. For arrays of other types, it returns True.
+    True if any string has the length of such a text, or if the array is not a string array.
     """
     if not isinstance(array, pa.StringArray):
         return True

@@ -167,7 +167,7 @@ def _bit_texts(array: Array) -> Array:
 
 
 def texts_of(array: Array, data_type: DataType) -> Array:
-    """Return the text of each value of a type that is not nested, as STRING columns have it."""
+    """Return the text of each value of a type that is not nested, as a STRING column stores it."""
     if data_type.root in _CLOCK_ROOTS and not data_type.precision:
         texts: Array = pc.replace_substring_regex(array.cast(pa.string()), r"\.000", "")
         return texts

@@ -137,9 +137,9 @@ Changes = tuple[tuple[str, str | None], ...]
 def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
     """Return the renames and drops that the columns of the table after the statement confirm.
 
-    `names` are these columns. A rename is confirmed if they contain the new name but not the old
-    name; a drop, if they do not contain the old name. Names are compared without case; new names
-    are returned in the case of the columns. Without columns, no change is confirmed.
+    `names` are the names of these columns. A rename is confirmed if they contain the new name but
+    not the old name; a drop, if they do not contain the old name. Names are compared without case;
+    new names are returned in the case of the columns. If `names` is empty, no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}
     if not spelled:

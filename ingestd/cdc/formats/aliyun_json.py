@@ -130,9 +130,10 @@ class AliyunDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change or truncate of a message, or None for other control messages.
+        """Return the change or the truncate in a message.
 
-        Raises RecordError if the message is invalid.
+        Returns None for a DDL statement, heartbeat or other message without rows. Raises
+        RecordError if the message is invalid.
         """
         head = self._heads.read(value)
         payload = head.payload

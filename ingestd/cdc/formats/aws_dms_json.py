@@ -94,9 +94,10 @@ class DmsDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change or truncate of a message, or None for other control messages.
+        """Return the change or the truncate in a message.
 
-        Raises RecordError if the message is invalid.
+        Returns None for a control message that is not a truncate. Raises RecordError if the message
+        is invalid.
         """
         head = self._heads.read(value)
         operation = head.metadata.operation

@@ -105,9 +105,10 @@ class CanalDialect:
         self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the changes, truncate or DDL events of a message.
+        """Return the changes, the truncate or the DDL events in a message.
 
-        Returns None for other control messages. Raises RecordError if the message is invalid.
+        Returns None for other messages without rows, such as a CREATE TABLE. Raises RecordError if
+        the message is invalid.
         """
         head = self._heads.read(value)
         if head.type == "TRUNCATE":

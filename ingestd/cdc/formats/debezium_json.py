@@ -56,9 +56,10 @@ class DebeziumDialect:
         self._flat = FlatDialect()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the change, truncate or DDL events of a message.
+        """Return the change, the truncate or the DDL events in a message.
 
-        Returns None for other control messages. Raises RecordError if the message is invalid.
+        Returns None for other messages without rows, such as heartbeats. Raises RecordError if the
+        message is invalid.
         """
         envelope, payload = self._envelopes.open(value)
         if payload == NULL:

@@ -114,9 +114,9 @@ class MaxwellDialect:
         self._log = _BinaryLog()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the change or the DDL events of a message, or None for other control messages.
+        """Return the change or the DDL events in a message.
 
-        Raises RecordError if the message is invalid.
+        Returns None for other messages without rows. Raises RecordError if the message is invalid.
         """
         head = self._heads.read(value)
         kind = head.type

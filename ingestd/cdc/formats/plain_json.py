@@ -47,7 +47,9 @@ class _Row(msgspec.Struct, gc=False):
 
 
 class RowValues:
-    """A reader of rows that may have the schema envelope of Connect's JSON converter."""
+    """Splits message values into the schema envelope of Connect's JSON converter, if any, and the
+    row.
+    """
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False, is_row=True)

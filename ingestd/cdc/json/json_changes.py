@@ -334,9 +334,11 @@ def _rejected(
 
 
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
-    """Return a batch without hidden fields, and with types that are long enough for its values.
+    """Return a batch without the normalizer's hidden fields, and with types that fit its values.
 
-    A batch of normalized messages is returned unchanged.
+    A CHAR, VARCHAR, BINARY or VARBINARY that is shorter than a value of its column gets the length
+    of the longest value. A batch of messages that already are normalized events is returned
+    unchanged.
     """
     if normalizer.is_normalized:
         return batch

@@ -35,7 +35,8 @@ class TableNormalizer:
     are decoded, too. `constants` maps fields to the JSON text that they have in all messages; a
     field whose text is null may be absent. `envelope` is the envelope of the values. If
     `is_normalized`, messages without their envelope are normalized events already, and are decoded
-    unchanged, with their own types and keys.
+    unchanged, with their own types and keys. `opening` is the JSON with which all normalized events
+    of the table begin, and `quoted_keys` are `key_names` as JSON strings.
     """
 
     source: SourceTable
@@ -113,7 +114,8 @@ class TruncateEvent(NamedTuple):
 
 
 class TableNormalizers:
-    """A cache of normalizers by the fields of a message that determine them.
+    """A cache of normalizers by the fields of messages, such as the table name, that determine
+    them.
 
     If `images` is set, cached normalizers keep before images.
     """
@@ -127,7 +129,10 @@ class TableNormalizers:
         return self._normalizers.get(which)
 
     def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:
-        """Cache a normalizer, with `images` set if requested, and return the cached normalizer."""
+        """Cache a normalizer for these fields of a message, and return it.
+
+        If the cache keeps before images, `images` is set in the cached and returned normalizer.
+        """
         if len(self._normalizers) >= _MAX_NORMALIZERS:
             self._normalizers.clear()
         cached = replace(normalizer, images=True) if self._images else normalizer

@@ -255,7 +255,7 @@ def _renamed(text: bytes) -> bytes:
 
 
 def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Return a decoder whose errors contain the unescaped field names."""
+    """Wrap the decoder `decode` so that its errors contain the unescaped field names."""
 
     def decode_named(message: bytes) -> Any:  # noqa: ANN401  # the decoder's result
         try:

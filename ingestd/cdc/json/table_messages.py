@@ -131,9 +131,10 @@ class TableMemory:
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether the plan can decode these messages into one batch; True without a plan.
+        """Return whether the plan can decode these messages into one batch.
 
-        The plan cannot if too many cells would be in columns that the table lacks.
+        It cannot if too many cells would be in columns that the table lacks. Returns True if there
+        is no plan.
         """
         return self.plan is None or not exceeds_cell_budget(self.width, values)
 
@@ -146,9 +147,10 @@ class TableMemory:
         self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
 
     def fixed(self, name: str) -> DataType | None:
-        """Return the declared type of a column, or None.
+        """Return the type of a column that does not depend on its values, or None.
 
-        With the type mapping option to-string, undeclared columns are STRING.
+        This is the declared type, or STRING for other columns with the type mapping option
+        to-string.
         """
         declared = self.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
@@ -560,9 +562,9 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
 
 
 def exceeds_cell_budget(lacking: int, values: Texts) -> bool:
-    """Return whether messages have too many cells for one batch.
+    """Return whether one batch of these messages would have too many cells, mostly nulls.
 
-    `lacking` is the number of their columns that the table lacks.
+    `lacking` is the number of columns of the messages that the table lacks.
     """
     if lacking <= FEW:
         return False

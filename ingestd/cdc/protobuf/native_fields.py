@@ -63,7 +63,8 @@ class SimpleFields:
 class NativeFields:
     """A reader of the simple fields of one message type, by the native extension if installed.
 
-    `columns` are the columns of `fields`, in the same order; `types` are the types of the schema.
+    Simple fields are those that the extension can decode. `columns` are the columns of `fields`, in
+    the same order; `types` are the types of the schema.
     """
 
     def __init__(

@@ -16,9 +16,10 @@ _WITHOUT_BYTES = (
 
 
 def dead_letter_view(letters: StoredDeadLetters | str, replay: str) -> str:
-    """Return the view as HTML; `letters` is an error message if they could not be read.
+    """Return the console's view of dead letters as HTML: counts, and the newest ones.
 
-    `replay` is the command that replays dead letters, without the options that select them.
+    `letters` is an error message if they could not be read. `replay` is the command that replays
+    dead letters, without the options that select them.
     """
     if isinstance(letters, str):
         return f'<ul class="health"><li class="bad">{text(letters)}</li></ul>'

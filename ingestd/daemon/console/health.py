@@ -12,7 +12,10 @@ Document = Mapping[str, Any]
 
 
 class Level(StrEnum):
-    """How serious a condition is, which determines how it is shown."""
+    """The severity of a condition, which determines its colour in the console.
+
+    GOOD needs no attention, WAIT is temporary or requested, and BAD needs an operator.
+    """
 
     GOOD = "good"
     WAIT = "wait"

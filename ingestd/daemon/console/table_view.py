@@ -12,7 +12,10 @@ _NO_COMPACTION = {False: "none since the start", True: "done by another process"
 
 
 def table_view(name: str, details: TableDetails | str) -> str:
-    """Return the view as HTML; `details` is an error message if they could not be read."""
+    """Return the console's view of the table `name` as HTML.
+
+    `details` is an error message if they could not be read.
+    """
     title = f"<h2>{text(name)}</h2>"
     if isinstance(details, str):
         return f'{title}<ul class="health"><li class="bad">{text(details)}</li></ul>'

@@ -126,9 +126,9 @@ def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame)
     """Compute a column from the columns of a frame, or return None if its type is unknown.
 
     `types` are the types of the columns of the frame. A missing source column counts as null. If
-    the type depends on missing columns only, it is unknown, and a batch with these columns adds the
-    computed column later. Raises SchemaConflictError if the column cannot be computed from columns
-    of these types.
+    the type of the result depends only on missing columns, it is unknown; the column is added to
+    the table when a batch has these columns. Raises SchemaConflictError if the column cannot be
+    computed from columns of these types.
     """
     try:
         if isinstance(column.call, Expression):

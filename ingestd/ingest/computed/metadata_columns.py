@@ -70,7 +70,11 @@ def metadata_type(name: str) -> DataType:
 
 
 def metadata_column_name(name: str) -> str:
-    """Return the name of the table's column for a metadata column, without the table's prefix."""
+    """Return the table's column name for a metadata column: `NAME` for `headers.NAME`, else the
+    name.
+
+    The metadata prefix of the table is not included.
+    """
     return name.removeprefix(_HEADER)
 
 

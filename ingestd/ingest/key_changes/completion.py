@@ -26,14 +26,15 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 def complete_rows(
     context: BatchContext, identifier: str, blobs: list[RowBlob], log: RecordLog | None = None
 ) -> tuple[list[RowBlob], int]:
-    """Fill in the values that key-changing updates of a table left out; return blobs and a count.
+    """Look up the values that key-changing updates of a table omitted, and return the filled
+    blobs.
 
     Values are read from `log` (None: Kafka) and from the table. A value that is not found stays
-    marked as omitted, so that an insert that was sent again gets the value from the existing row of
-    its key. It becomes null if that row can be another row: in tables without a primary key, and in
-    tables with soft deletes, where it can be a deleted row. The count is the number of values not
-    found that `fill_unavailable` does not count: values that become null, and values for which the
-    merge engine would keep an older value. Raises the errors of reading the source and the table.
+    marked as omitted, because `fill_unavailable` may still find it in the existing row of the key.
+    In tables without a primary key or with soft deletes, that row can be another row, so the value
+    becomes null. Also returns the number of values not found that `fill_unavailable` does not
+    count: values that become null, and values for which the merge engine would keep an older value.
+    Raises the errors of reading the source and the table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema

@@ -90,9 +90,9 @@ class MaintenanceScheduler:
     def take(self, now: float, choice: Due = "rested") -> Job | None:
         """Return the next job and mark it as running, or return None if no job can run now.
 
-        `choice` limits the due compactions: "all" sets no limit, "rested" excludes tables that were
-        compacted seconds ago, and "pressing" includes only compactions that should not wait for the
-        end of a backlog. Such compactions are always included.
+        `choice` limits the due compactions: "all" sets no limit, "pressing" includes only
+        compactions that should not wait for the end of a backlog, and "rested" also those of all
+        tables that were not compacted in the last seconds.
         """
         job = self._next_expiry(now - self._pace.expiry_interval)
         job = job or self._next_compaction(now, choice) or self._next_expiry(now)

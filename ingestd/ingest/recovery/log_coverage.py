@@ -59,7 +59,10 @@ class LogComparison:
 
 
 def routing_hash(settings: PipelineSettings) -> str:
-    """Return a checksum of all settings that determine the target table of a row."""
+    """Return a checksum of the routing configuration, which detects that routing has changed.
+
+    Another order of `table-mapping` counts as a change.
+    """
     return sha256(repr(settings.routing).encode()).hexdigest()[:16]
 
 
@@ -69,7 +72,10 @@ def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return the offsets covered by each table with a progress record, and by future tables."""
+    """Return the offsets covered by each open table that has a progress record.
+
+    The result also has the offsets that tables which are created later will cover.
+    """
     tables = {
         name: table.covered for name, table in opened.tables.items() if table.progress is not None
     }

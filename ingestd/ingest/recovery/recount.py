@@ -129,8 +129,9 @@ class Replay:
     """A replay of the records of a table's logs into an empty table with the same schema.
 
     `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
-    like the daemon. `stream_of` returns the functions by which decisions on truncates query logs
-    and tables. `records` and `rejected` are the numbers of records that were read and rejected.
+    like the daemon. `stream_of` returns the `Stream` by which truncates are decided, given the
+    registry, the settings and the end offsets of a batch. `records` and `rejected` are the numbers
+    of records that were read and rejected.
     """
 
     def __init__(

@@ -77,8 +77,9 @@ class ShapedRows:
     dropped rows by reason. `batch` are the remaining rows in the columns of the source, or None if
     no row remains. `rows` are the rows of valid records in the columns of the target. If the target
     does not exist or lacks columns, `rows` is None, and `discovery` contains these columns.
-    `unknown_keys` counts updates without a before image that may have changed the primary key. With
-    `needs_before_images`, updates may have changed it unnoticed.
+    `unknown_keys` counts updates without a before image that may have changed the primary key. If
+    `needs_before_images`, changes of the primary key can be found only in before images, because
+    the message key does not contain all its columns.
     """
 
     table: str | None

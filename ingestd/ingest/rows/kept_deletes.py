@@ -49,9 +49,9 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
 
 
 def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:
-    """Yield a failure of all deletes if the table lacks the column for the time of deletes.
+    """Yield one failure for all deletes if the table lacks the column for the time of deletes.
 
-    Such a table has settings that did not allow adding the column.
+    The table lacks it if its settings did not allow adding the column.
     """
     deletes = batch.row_kind == RowKind.DELETE
     if soft.column not in schema.field_names and bool(deletes.any()):

@@ -10,7 +10,10 @@ from ingestd.paimon.spec.row_selection import Mask
 
 
 def omission_marks(rows: pa.Table) -> list[str]:
-    """Return the names of the columns that mark omitted values, also for kept deletes."""
+    """Return the names of all mask columns of the rows.
+
+    These mark omitted values, and one of them the deletes that are kept as updates.
+    """
     return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
 
 

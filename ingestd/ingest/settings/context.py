@@ -181,9 +181,9 @@ class SourceSettings:
 class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    Older are the rows that are not after `point` (None: only `until` decides), and the rows before
-    the offsets `until`, the first after the record of the truncate. The batch reads records from
-    the offsets `covered` on, even if the table covered them before (None: no such records).
+    Rows are older if they are not after `point` (None: only `until` decides), or are before the
+    offsets `until`, the first after the record of the truncate. The batch reads records from the
+    offsets `covered` on, even if the table covered them before (None: no such records).
     """
 
     point: SourcePoint | None
@@ -217,7 +217,10 @@ class TableContext:
     snapshot_id: int | None = None
 
     def truncated(self, truncate: TruncatePoint) -> "TableContext":
-        """Return the context of the table for a batch in which it is truncated."""
+        """Return the context of the table for a batch in which it is truncated.
+
+        Rows older than the truncate are dropped, and no old values or index entries are used.
+        """
         return replace(
             self,
             truncate_before=last_truncate(self.truncate_before, truncate.point),

@@ -22,7 +22,7 @@ DEAD_LETTER_TABLE = "ingestd_dead_letters"
 class BatchLimits:
     """Limits of one micro-batch, in records, bytes, and numbers of tasks.
 
-    A batch of at most `small_batch_records` records runs both stages in one task. A chunk of
+    A batch of at most `small_batch_records` records is decoded and written by one task. A chunk of
     records is limited to `max_chunk_records` and `max_chunk_bytes`; a record larger than
     `max_record_bytes` is rejected. `write_buffer_size` limits the rows of a table that a write task
     processes at a time, `index_cache_bytes` the indexes that a worker caches, and `worker_memory`

@@ -111,9 +111,11 @@ class Findings:
     _samples: list[RejectedSample] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Count the records of a chunk, and record the findings about its rows.
+        """Count the records of a chunk of a source, and record the findings about its `shaped`
+        rows.
 
-        Nothing is counted if a cached chunk lacks a record whose time is read (NotCachedError).
+        Raises NotCachedError, before anything is counted, if a cached chunk lacks the bytes of a
+        record whose event time is read.
         """
         EventClock(self.sources, self.times).note(source, chunk, shaped)
         for rows in shaped:
@@ -266,7 +268,10 @@ class EventClock:
     times: BatchTimes
 
     def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Record the times of the first and last row of each table, and of the last record."""
+        """Record the event times of the first and last row of each table, and of the last record.
+
+        Raises NotCachedError if a cached chunk lacks the bytes of one of these records.
+        """
         for rows in shaped:
             if rows.table is None or rows.batch is None:
                 continue

@@ -49,7 +49,7 @@ _Record = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Functions by which decisions on truncates query the logs and tables.
+    """Functions from which decisions on truncates learn the state of logs and tables.
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.

@@ -28,7 +28,7 @@ _VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRecord:
-    """The id of a table's newest record, and of the snapshot that contains it."""
+    """The id of a table's newest progress record, and of the snapshot that contains it."""
 
     record_id: str
     snapshot_id: int
@@ -36,12 +36,12 @@ class ClaimedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The progress of a pipeline, and the claims about its tables.
+    """The progress of a pipeline, and which tables are complete up to it.
 
-    `complete` maps tables to claimed records: a table with this record lacks no row below
-    `progress.end`. `warehouse` is the path of the warehouse for which the file was written, to
-    detect a moved or copied warehouse. If `database` is not the configured database, the claims do
-    not apply, and the pipeline starts from the beginning.
+    `complete` maps tables to progress records: if the newest record of a table is this one, the
+    table lacks no row below `progress.end`. `warehouse` is the path of the warehouse for which the
+    file was written, to detect a moved or copied warehouse. If `database` is not the configured
+    database, the claims do not apply, and the pipeline starts from the beginning.
     """
 
     warehouse: str

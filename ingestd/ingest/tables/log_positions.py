@@ -49,7 +49,10 @@ TopicKeys: TypeAlias = Mapping[tuple[str, str], str]
 
 
 class VectorCache:
-    """A cache of values derived from vectors, so that tables with the same vector share them."""
+    """A cache of values derived from vectors (positions by log).
+
+    Tables with the same vector object share the derived value.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[object, object, Any]] = {}
@@ -149,7 +152,7 @@ def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
 
 
 def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets of a vector, by topic key and partition, without its other fields."""
+    """Return the offsets of a vector by topic key and partition, without the epochs."""
     return {
         key: {partition: position.offset for partition, position in positions.items()}
         for key, positions in vector.items()

@@ -294,9 +294,11 @@ class TableRegistry:
         return self._commit(name, messages, covered, finished, step, overwrite=overwrite)
 
     def lower(self, name: str, offsets: CoveredOffsets) -> None:
-        """Lower the covered offsets of a table to `offsets`, beyond which an overwrite has no rows.
+        """Lower the covered offsets of a table to `offsets`, where these are smaller.
 
-        The next commit records them. A table is ahead of a batch if other tables are read again.
+        Called before a truncate replaces all rows of a table that already covers later offsets: the
+        rows beyond `offsets` are then missing, and must be read again. The next commit records
+        them.
         """
         managed = self.tables[name]
         covered = managed.covered

@@ -10,7 +10,7 @@ from ingestd.kafka.offset_ranges import SourcePartition
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """The event times of the oldest and the newest change."""
+    """The event times of the oldest and the newest change, in milliseconds since the epoch."""
 
     oldest: int
     newest: int
@@ -18,12 +18,12 @@ class EventSpan:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """The event times of a task or batch.
+    """The event times of a task or batch, in milliseconds since the epoch.
 
     `events` maps tables to the oldest and the newest of the event times of the first and the last
     row of each chunk. `reached` maps topic partitions to the largest offset and the time of its
     record. `columns` maps tables whose event time is a column to the largest value of the column,
-    in milliseconds since the epoch, by topic partition.
+    by topic partition.
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class BatchTimes:
         self.reached[where] = max((offset, time), self.reached.get(where, (offset, time)))
 
     def note_column(self, table: str, where: SourcePartition, time: int) -> None:
-        """Record a value of the column with the event times of a table."""
+        """Record a value of a table's event time column; the largest per partition is kept."""
         known = self.columns.setdefault(table, {})
         known[where] = max(time, known.get(where, time))
 

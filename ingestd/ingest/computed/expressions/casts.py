@@ -166,7 +166,10 @@ def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Ex
 
 
 def cast_times(texts: Values, target: DataType) -> Values:
-    """Cast texts as Paimon does, and also times with the T of ISO 8601 between day and time."""
+    """Cast strings to `target`, a type of dates or times, as Paimon does.
+
+    In addition, the T of ISO 8601 is accepted between day and time. Invalid strings become null.
+    """
     if target.root in TIMESTAMP_ROOTS | {"DATE"}:
         texts = pc.replace_substring_regex(texts, _ISO_DAY, r"\1 ")
     return cast_text(texts, target)

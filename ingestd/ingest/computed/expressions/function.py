@@ -74,9 +74,11 @@ def argument_types_error(what: str, arguments: Sequence[Argument]) -> ConfigErro
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
-    """Raise ConfigError unless each argument of the function `what` has one of these type roots.
+    """Raise ConfigError unless the type of each argument of the function `what` is one of
+    `roots`.
 
-    An argument without a type, such as NULL, is accepted.
+    `roots` are type names without parameters, such as DECIMAL. An argument without a type, such as
+    NULL, is accepted.
     """
     if any(argument.type is not None and argument.type.root not in roots for argument in arguments):
         raise argument_types_error(what, arguments)
