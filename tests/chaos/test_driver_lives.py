@@ -95,3 +95,25 @@ def test_unread_records_of_each_partition_of_an_ended_topic_are_named(births: Bi
         "beside create_orders_again_shorter, produce, roll_back_letters, truncate_orders"
     )
     play(births["latest-offset", "fail", -1].copy(), life.split(", "))
+
+
+@pytest.mark.parametrize(
+    ("kind", "life"),
+    [
+        (
+            ("latest-offset", "fail", -1),
+            "produce, die_publish.linked_1, die_publish.linked_1, rename_source, lose_claims, "
+            "add_item_topic, refresh_records, die_schema.chosen_1",
+        ),
+        (
+            ("earliest-offset", "latest", -1),
+            "produce, beside produce_orders, produce, beside roll_back_users, clock_behind, "
+            "rename_source",
+        ),
+    ],
+)
+def test_dead_letters_of_a_renamed_source_are_not_written_again(
+    births: Births, kind: Kind, life: str
+) -> None:
+    """Records are read again after a crash or a rollback, under another name of their source."""
+    play(births[kind].copy(), life.split(", "))

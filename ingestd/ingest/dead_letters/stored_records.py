@@ -5,7 +5,7 @@ letter already. The coordinates of dead letters are read only in this case, and 
 offsets of the rejected records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,18 +24,19 @@ _Record = tuple[int, int | None]
 def without_stored(
     table: FileStoreTable,
     pipelines: Sequence[str],
-    source: str,
+    other_sources: Collection[str],
     dead_letters: Sequence[DeadLetter],
     stored_until: int,
 ) -> list[DeadLetter]:
     """Return the dead letters of one topic partition that the dead-letter table does not contain.
 
     It can contain dead letters of records before the offset `stored_until`. Those of pipelines
-    other than `pipelines`, which may share the table, do not count. Raises FormatError if the table
-    is damaged.
+    other than `pipelines`, which may share the table, do not count, nor do those of the sources
+    `other_sources`, whose clusters may have a topic of the same name. All other sources are former
+    names of the source. Raises FormatError if the table is damaged.
     """
     old = [one.rejected for one in dead_letters if one.rejected.offset < stored_until]
-    stored = _stored(table, pipelines, source, old) if old else frozenset()
+    stored = _stored(table, pipelines, other_sources, old) if old else frozenset()
     return [one for one in dead_letters if _identity(one.rejected) not in stored]
 
 
@@ -46,7 +47,7 @@ def _identity(record: RejectedRecord) -> _Record:
 def _stored(
     table: FileStoreTable,
     pipelines: Sequence[str],
-    source: str,
+    other_sources: Collection[str],
     records: Sequence[RejectedRecord],
 ) -> frozenset[_Record]:
     """Return the records with dead letters in the range of offsets of some rejected records."""
@@ -56,7 +57,6 @@ def _stored(
     offsets = [record.offset for record in records]
     wanted = And(
         (
-            Comparison("source", "=", source),
             Comparison("topic", "=", records[0].topic),
             Comparison("partition", "=", records[0].partition),
             Comparison("offset", ">=", min(offsets)),
@@ -64,8 +64,12 @@ def _stored(
         )
     )
     found: set[_Record] = set()
-    for found_rows in TableReader(table, ("offset", "timestamp", "job"), wanted).rows(snapshot):
-        rows = found_rows.filter(pc.is_in(found_rows.column("job"), pa.array(pipelines)))
+    columns = ("offset", "timestamp", "job", "source")
+    others = pa.array(sorted(other_sources), pa.string())
+    for found_rows in TableReader(table, columns, wanted).rows(snapshot):
+        ours = pc.is_in(found_rows.column("job"), pa.array(pipelines))
+        theirs = pc.is_in(found_rows.column("source"), others)
+        rows = found_rows.filter(pc.and_not(ours, theirs))
         times = rows.column("timestamp").cast(pa.int64()).to_pylist()
         known = rows.column("offset").to_numpy().tolist()
         found.update(zip(known, times, strict=True))

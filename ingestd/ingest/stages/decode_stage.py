@@ -341,7 +341,8 @@ class _DecodeTask:
         new = [letter for letter in dead_letters if letter.rejected.offset >= covered[letter.table]]
         if context.dead_letter_topic is None:
             pipelines, until = context.pipelines, target.covered_until(*position)
-            new = without_stored(target.table, pipelines, source, new, until)
+            others = context.sources.keys() - {source}
+            new = without_stored(target.table, pipelines, others, new, until)
         new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:
             return

@@ -59,7 +59,7 @@ def test_only_records_with_a_dead_letter_are_left_out(
     store(letter(4), letter(6))
     store(letter(8, time=-1))
     old = [letter(offset) for offset in (3, 4, 5, 6)]
-    assert offsets(without_stored(table, ("job",), "src", [*old, letter(8, time=-1)], 20)) == [3, 5]
+    assert offsets(without_stored(table, ("job",), ("other",), [*old, letter(8, time=-1)], 20)) == [3, 5]
 
 
 def test_dead_letters_of_other_records_do_not_count(
@@ -69,7 +69,15 @@ def test_dead_letters_of_other_records_do_not_count(
     store(letter(4), job="another pipeline")
     store(letter(4, topic="u"), letter(4, partition=2))
     store(letter(4, time=2_000))  # the same offset, of the topic before it was created again
-    assert offsets(without_stored(table, ("job",), "src", [letter(4)], 20)) == [4]
+    assert offsets(without_stored(table, ("job",), ("other",), [letter(4)], 20)) == [4]
+
+
+def test_dead_letters_of_a_former_name_of_the_source_count(
+    table: FileStoreTable, store: Callable[..., None]
+) -> None:
+    store(letter(4), source="before")
+    old = [letter(4), letter(5)]
+    assert offsets(without_stored(table, ("job",), ("other",), old, 20)) == [5]
 
 
 def test_dead_letters_of_former_names_of_the_pipeline_count(
@@ -77,7 +85,7 @@ def test_dead_letters_of_former_names_of_the_pipeline_count(
 ) -> None:
     store(letter(4), job="before")
     old = [letter(4), letter(5)]
-    assert offsets(without_stored(table, ("job", "before"), "src", old, 20)) == [5]
+    assert offsets(without_stored(table, ("job", "before"), ("other",), old, 20)) == [5]
 
 
 def test_records_that_no_one_has_read_are_not_looked_up(
@@ -85,8 +93,8 @@ def test_records_that_no_one_has_read_are_not_looked_up(
 ) -> None:
     store(letter(4))
     monkeypatch.setattr(stored_records, "latest_snapshot", pytest.fail)
-    assert offsets(without_stored(table, ("job",), "src", [letter(4), letter(5)], 4)) == [4, 5]
+    assert offsets(without_stored(table, ("job",), ("other",), [letter(4), letter(5)], 4)) == [4, 5]
 
 
 def test_a_table_without_dead_letters_has_none(table: FileStoreTable) -> None:
-    assert offsets(without_stored(table, ("job",), "src", [letter(4)], 20)) == [4]
+    assert offsets(without_stored(table, ("job",), ("other",), [letter(4)], 20)) == [4]
