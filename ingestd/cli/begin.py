@@ -58,7 +58,7 @@ def begin(
     exit code 6.
 
     Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
-    batch. Rows of a table without a key may be written twice if the daemon died in a commit.
+    batch. A table without a key is refused if the daemon died after a commit of rows to it.
 
     **Examples**
 

@@ -117,3 +117,25 @@ def test_dead_letters_of_a_renamed_source_are_not_written_again(
 ) -> None:
     """Records are read again after a crash or a rollback, under another name of their source."""
     play(births[kind].copy(), life.split(", "))
+
+
+@pytest.mark.parametrize(
+    ("kind", "life"),
+    [
+        (
+            ("latest-offset", "fail", -1),
+            "produce, die_hint.written_1, foreign_expiry_of_records",
+        ),
+        (
+            ("earliest-offset", "fail", 2),
+            "die_snapshot.published_1, foreign_expiry_of_records, die_claims.written_1, "
+            "add_partition",
+        ),
+    ],
+)
+def test_rows_are_not_written_again_after_another_writer_expired_their_commit(
+    births: Births, kind: Kind, life: str
+) -> None:
+    """The daemon ended after a commit, before it wrote the claims file."""
+    world = play(births[kind].copy(), life.split(", "))
+    assert any("the rows of a later commit would be written again" in one for one in world.trace)

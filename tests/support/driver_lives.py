@@ -20,6 +20,7 @@ from typing import Any
 
 from ingestd.crash_points import CrashPoint, watch
 from ingestd.errors import (
+    ConfigError,
     IngestdError,
     OffsetLostError,
     ProgressLostError,
@@ -29,6 +30,7 @@ from ingestd.ingest.recovery.losses import TO_BE
 from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.claims import read_claims
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import OutOfRangePolicy
@@ -212,11 +214,19 @@ class World:
         assert found
         table = found[1]
         claims = read_claims(truth.io, truth.settings.warehouse, truth.name)
-        vector = at_claims(table, claims)
-        if not self.claims_may_hold or claims is None or table not in claims.complete:
-            truncate_table(truth.table(table.removeprefix(f"{DATABASE}.")), now_ms=1)
-            vector = at_origin(table)
-        begin(truth.settings, truth.catalog, truth.io, table, vector, lambda: self.clock[0])
+
+        def begin_at(vector: Callable[[TableRegistry], Vector]) -> None:
+            begin(truth.settings, truth.catalog, truth.io, table, vector, lambda: self.clock[0])
+
+        if self.claims_may_hold:
+            try:
+                begin_at(at_claims(table, claims))
+            except ConfigError as error:
+                self.trace.append(str(error))
+            else:
+                return
+        truncate_table(truth.table(table.removeprefix(f"{DATABASE}.")), now_ms=1)
+        begin_at(at_origin(table))
 
     def copy(self) -> "World":
         """A world that goes on by itself."""

@@ -5,6 +5,7 @@ for Spark and Kafka: `MicroBatch`, both stages, and tables in a folder, which ar
 rolled back.
 """
 
+import contextlib
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.crash_points import CrashPoint, watch
 from ingestd.errors import WorkerLostError
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
@@ -32,6 +34,7 @@ from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.ingest.tables.claims import claims_path
 from ingestd.ingest.tables.log_positions import by_name
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.source_points import MAX_SKEW_MS
@@ -52,6 +55,10 @@ TOPIC = "pg.shop.orders"
 TABLE = "lake.orders"
 PARTITIONS = 3
 _KEYS = 12
+
+
+class DiedError(BaseException):
+    """The daemon has ended at a step."""
 
 
 class Record(NamedTuple):
@@ -211,6 +218,26 @@ class Pipeline:
         """The snapshots of the table; none if it does not exist yet."""
         managed = self.table_registry.tables.get(TABLE)
         return [] if managed is None else snapshot_ids(managed.table.io, managed.table.paths)
+
+    def run_and_die(self, point: CrashPoint, *until: int) -> None:
+        """One batch that ends at a step, if it passes it; then start."""
+
+        def watcher(passed: CrashPoint) -> None:
+            if passed is point:
+                raise DiedError
+
+        watch(watcher)
+        with contextlib.suppress(DiedError):
+            try:
+                self.run(*until)
+            finally:
+                watch(None)
+        self.open()
+
+    def lose_claims(self) -> None:
+        """Delete the claims file, and start."""
+        Path(claims_path(str(self.root / "warehouse"), "life")).unlink(missing_ok=True)
+        self.open()
 
     def run(self, *until: int) -> None:
         """One batch up to these offsets of the partitions."""

@@ -75,16 +75,16 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
     """Return a function for `begin` that returns the offsets at which the pipeline began to read.
 
     The table then gets all records from there on that the logs still have. The function raises
-    ConfigError if the table has rows that would be duplicated, because it has no primary key.
+    ConfigError if the table has rows that would count twice: it has no primary key, or aggregates.
     """
 
     def vector(registry: TableRegistry) -> Vector:
         managed = registry.tables[table]
-        rows = managed.state.snapshot.total_record_count if managed.state.snapshot else 0
-        if rows and not managed.table.schema.primary_keys:
+        rows = managed.row_count
+        if rows and managed.counts_twice:
+            why = "aggregates values" if managed.table.schema.primary_keys else "has no primary key"
             raise ConfigError(
-                f"table {table} has no primary key and {counted(rows, 'row')}, which would be "
-                f"duplicated; "
+                f"table {table} {why} and has {counted(rows, 'row')}, which would be duplicated; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
         origin = registry.progress.origin
@@ -104,8 +104,9 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
     `claims` is the content of the file (None: missing or damaged). The offsets are valid if only
     the progress records were removed. The function raises ConfigError if the file is missing or
-    damaged or has no entry for the table, or if the table was rolled back or restored since the
-    file was written.
+    damaged or has no entry for the table, if the table was rolled back or restored since the file
+    was written, or if it has another number of rows and rows would count twice: a daemon may have
+    ended after a commit and before it wrote the file.
     """
 
     def vector(registry: TableRegistry) -> Vector:
@@ -115,17 +116,26 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
                 "table had not caught up yet); use --at origin to read everything again, or "
                 "--at now to read only new records"
             )
-        managed = registry.tables[table].table
-        claimed = claims.complete[table].snapshot_id
-        earliest = min(snapshot_ids(managed.io, managed.paths), default=0)
+        managed, record = registry.tables[table], claims.complete[table]
+        claimed = record.snapshot_id
+        ways_out = (
+            f"Empty it with `ingestd truncate WAREHOUSE {table}` and use --at origin to read "
+            "everything again, or use --at now to read only new records"
+        )
+        earliest = min(snapshot_ids(managed.table.io, managed.table.paths), default=0)
         # The oldest snapshots expire first, so all remaining ones are newer than the claimed one,
         # unless a rollback or a restore gave their ids a second time.
         if earliest <= claimed:
             raise ConfigError(
                 f"table {table} was rolled back or restored since the claims file was written: it "
-                f"has snapshot {earliest}, and its record was in snapshot {claimed}. Empty it with "
-                f"`ingestd truncate WAREHOUSE {table}` and use --at origin to read everything "
-                "again, or use --at now to read only new records"
+                f"has snapshot {earliest}, and its record was in snapshot {claimed}. {ways_out}"
+            )
+        rows = managed.row_count
+        if rows != record.rows and managed.counts_twice:
+            raise ConfigError(
+                f"table {table} has {counted(rows, 'row')}, and {record.rows} when the claims file "
+                "was written: the rows of a later commit would be written again, and none of its "
+                f"snapshots tells which. {ways_out}"
             )
         return claims.progress.end
 

@@ -23,15 +23,19 @@ from ingestd.ingest.tables.progress import (
 from ingestd.paimon.io.file_io import FileIO
 
 _LOG = logging.getLogger(__name__)
-_VERSION = 3
+_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRecord:
-    """The id of a table's newest progress record, and of the snapshot that contains it."""
+    """The id of a table's newest progress record, and of the snapshot that contains it.
+
+    `rows` is the number of rows of the table then.
+    """
 
     record_id: str
     snapshot_id: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,11 @@ def decode_claims(data: bytes, where: str) -> Claims | None:
             str(document["database"]),
             decode_pipeline(document["progress"]),
             {
-                str(name): ClaimedRecord(str(record["record_id"]), int(record["snapshot_id"]))
+                str(name): ClaimedRecord(
+                    str(record["record_id"]),
+                    int(record["snapshot_id"]),
+                    int(record["rows"]),
+                )
                 for name, record in document["complete"].items()
             },
         )

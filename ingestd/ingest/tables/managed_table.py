@@ -85,6 +85,17 @@ class ManagedTable:
         """Whether the table has no snapshot."""
         return self.state.snapshot is None
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows in the files of the table, as its newest snapshot states it."""
+        snapshot = self.state.snapshot
+        return (snapshot.total_record_count if snapshot else None) or 0
+
+    @property
+    def counts_twice(self) -> bool:
+        """Whether a row that is written again counts twice: without a key, or in an aggregate."""
+        return not self.table.schema.primary_keys or bool(self.table.merge_rules.functions)
+
 
 def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
     """Return the pipelines that write to a table, according to the table option."""

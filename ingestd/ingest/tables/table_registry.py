@@ -354,7 +354,9 @@ class TableRegistry:
         """Write the claims file, unless it is current."""
         self._number_tables()
         complete = {
-            name: ClaimedRecord(managed.progress.record_id, managed.record_snapshot)
+            name: ClaimedRecord(
+                managed.progress.record_id, managed.record_snapshot, managed.row_count
+            )
             for name, managed in self.tables.items()
             if managed.progress is not None and managed.covered is self.progress.end
         }

@@ -59,7 +59,10 @@ def test_only_records_with_a_dead_letter_are_left_out(
     store(letter(4), letter(6))
     store(letter(8, time=-1))
     old = [letter(offset) for offset in (3, 4, 5, 6)]
-    assert offsets(without_stored(table, ("job",), ("other",), [*old, letter(8, time=-1)], 20)) == [3, 5]
+    assert offsets(without_stored(table, ("job",), ("other",), [*old, letter(8, time=-1)], 20)) == [
+        3,
+        5,
+    ]
 
 
 def test_dead_letters_of_other_records_do_not_count(

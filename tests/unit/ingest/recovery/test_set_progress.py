@@ -7,6 +7,7 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
+from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.progress import VERSION
@@ -14,6 +15,7 @@ from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from tests.support.command_line import run_command
@@ -59,6 +61,17 @@ def test_a_table_does_not_begin_at_claims_that_do_not_name_it(tmp_path: Path) ->
         at = at_claims(NAME, given)
         with pytest.raises(ConfigError, match=r"no entry for table lake\.orders"):
             begin(truth.settings, truth.catalog, truth.io, NAME, at, truth.now_ms)
+
+
+def test_a_table_that_sums_values_does_not_get_them_again(tmp_path: Path) -> None:
+    sums = {"merge-engine": "aggregation", "fields.at.aggregate-function": "sum", "bucket": "1"}
+    settings = TableSettings(("id",), (), sums, {"at": DataType("BIGINT")})
+    truth = Truth(tmp_path, tables={"orders": settings})
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.kafka.produce(ORDERS, 1)
+    truth.live()
+    with pytest.raises(ConfigError, match="aggregates values and has 1 row, which would be dup"):
+        begin(truth.settings, truth.catalog, truth.io, NAME, at_origin(NAME), truth.now_ms)
 
 
 def test_a_table_with_a_record_of_another_version_begins_as_its_error_says(
