@@ -81,12 +81,9 @@ class TableChanges(Generic[ColumnT]):
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
-    """Build the `ChangeBatch` of a table from its changes.
+    """Build the `ChangeBatch` of a table: after images of inserts and updates, keys of deletes.
 
-    Inserts and updates become their after images, and deletes the key of their message or before
-    image. Raises RecordError for a change without a row or columns, and ValueError, TypeError,
-    ArithmeticError, RecursionError, ArrowException or MsgspecError for a value that does not fit
-    its column.
+    Raises RecordError for a change without a row or columns, one of `CELL_ERRORS` for a bad value.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)

@@ -43,9 +43,8 @@ def begin(
         StartAt,
         typer.Option(
             "--at",
-            help="`origin`: where the pipeline began with each topic partition; `claims`: up to "
-            "where the pipeline's claims file states that the table is complete; `now`: the ends "
-            "of the logs.",
+            help="`origin`: where the pipeline began with each topic partition; `claims`: where "
+            "the table is complete by the pipeline's claims file; `now`: the ends of the logs.",
         ),
     ],
     yes: Yes = False,
@@ -54,8 +53,7 @@ def begin(
     """Set the offsets from which a table is written, by a progress record in a new snapshot.
 
     Use it for a table whose progress records another writer expired, that another program filled,
-    or that was emptied to be read again. A running daemon of the pipeline is stopped: it ends with
-    exit code 6.
+    or that was emptied to be read again. A running daemon is stopped: it ends with exit code 6.
 
     Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
     batch. A table without a key is refused if the daemon died after a commit of rows to it.

@@ -78,8 +78,7 @@ class ShapedRows:
     no row remains. `rows` are the rows of valid records in the columns of the target. If the target
     does not exist or lacks columns, `rows` is None, and `discovery` contains these columns.
     `unknown_keys` counts updates without a before image that may have changed the primary key. If
-    `needs_before_images`, changes of the primary key can be found only in before images, because
-    the message key does not contain all its columns.
+    `needs_before_images`, only before images can show that an update changed the primary key.
     """
 
     table: str | None
