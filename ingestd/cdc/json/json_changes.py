@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 import pyarrow.compute as pc
 
+from ingestd.cdc.assembly import assemble_changes
 from ingestd.cdc.base import (
     ChangeBatch,
     ColumnTypes,
@@ -27,6 +28,7 @@ from ingestd.cdc.base import (
     has_no_nulls,
     present_indices,
 )
+from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.json.messages import NO_ENVELOPE, Messages
 from ingestd.cdc.json.normalized_events import (
@@ -207,9 +209,13 @@ class JsonChanges:
             return None
         if not memory.takes(messages.values):
             return None
-        batch = read_natively(self._readers.reader(normalizer, plan), plan, messages)
-        visible = None if batch is None else strip_hidden(batch, normalizer)
-        return visible if visible is not None and visible.types else None
+        reader = self._readers.reader(normalizer, plan)
+        try:
+            batch = assemble_changes(read_natively(reader, plan, messages))
+        except CELL_ERRORS:
+            return None
+        visible = strip_hidden(batch, normalizer)
+        return visible if visible.types else None
 
     def _decode_mixed(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns

@@ -23,6 +23,7 @@ import numpy as np
 from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch, ColumnTypes, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
+from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_inference import (
     JsonKinds,
     default_kinds,
@@ -34,10 +35,10 @@ from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn, key_column
 from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
 from ingestd.cdc.json.message_layout import NativeReader
-from ingestd.cdc.json.messages import Messages
-from ingestd.cdc.json.native_cells import ColumnImage
+from ingestd.cdc.json.messages import Envelope, Messages
+from ingestd.cdc.json.native_cells import ColumnImage, IrregularError
 from ingestd.cdc.json.row_plan import RowPlan, RowWants, make_plan
-from ingestd.cdc.native_module import Columns, NativeModule
+from ingestd.cdc.native_module import Columns, NativeModule, NativePlan
 from ingestd.cdc.record_errors import (
     BUILD_ERRORS,
     PARSE_ERRORS,
@@ -173,8 +174,9 @@ def decode_if_uniform(
         if plan is None:
             learning = _Learning(memory, messages.payloads())
             plan, counts = learning.plan_of_sample(), learning.counts
-        batch = read_natively(plan.native, plan, messages)
-        if batch is None:
+        try:
+            batch = assemble_changes(read_natively(plan.native, plan, messages))
+        except CELL_ERRORS:
             batch = _decode_in_slices(plan, messages)
     except (*PARSE_ERRORS, *BUILD_ERRORS, TooManyCellsError):
         return None
@@ -185,43 +187,43 @@ def decode_if_uniform(
 
 def read_natively(
     native: NativeReader | None, plan: RowPlan, messages: Messages
-) -> ChangeBatch | None:
-    """Read messages natively, or return None if there is no reader or a message does not match."""
+) -> TableChanges[PlanColumn]:
+    """Read messages natively into changes; their values are converted when they are assembled.
+
+    Raises one of `CELL_ERRORS` if there is no reader, or if only Python can decode the messages;
+    for this reason, their assembly may raise these errors, too.
+    """
     if native is None:
-        return None
-    envelope = messages.value_envelope
-    columns = native.values.read(messages.values, envelope.prefix, envelope.suffix)
-    if columns is None:
-        return None
+        raise IrregularError("the messages have no native reader")
+    columns = _read_columns(native.values, messages.values, messages.value_envelope)
     keys: Columns | None = None
     if native.keys is not None and messages.keys is not None:
-        envelope = messages.key_envelope
-        keys = native.keys.read(messages.keys, envelope.prefix, envelope.suffix)
-        if keys is None:
-            return None
-    try:
-        changes = native.layout.changes(columns, messages.offsets)
-        all_changes = np.ones(len(changes.kinds), np.bool_)
-        visible = [column for column in plan.columns if column.name not in native.hidden]
-        return assemble_changes(
-            TableChanges(
-                source=plan.source,
-                columns=[column for column in visible if column.reader is not None],
-                key_names=plan.key_names,
-                kinds=changes.kinds,
-                after=changes.after,
-                before=changes.before,
-                key=None if keys is None else ColumnImage(keys, (), all_changes),
-                offset=changes.offsets,
-                position=changes.log.position,
-                snapshot_row=changes.log.snapshot,
-                partial=plan.wants.partial,
-                images=plan.wants.images,
-                sought=visible if plan.wants.presence else (),
-            )
-        )
-    except CELL_ERRORS:
-        return None
+        keys = _read_columns(native.keys, messages.keys, messages.key_envelope)
+    changes = native.layout.changes(columns, messages.offsets)
+    there = np.ones(len(changes.kinds), np.bool_)
+    visible = [column for column in plan.columns if column.name not in native.hidden]
+    return TableChanges(
+        source=plan.source,
+        columns=[column for column in visible if column.reader is not None],
+        key_names=plan.key_names,
+        kinds=changes.kinds,
+        after=changes.after,
+        before=changes.before,
+        key=None if keys is None else ColumnImage(keys, (), there),
+        offset=changes.offsets,
+        position=changes.log.position,
+        snapshot_row=changes.log.snapshot,
+        partial=plan.wants.partial,
+        images=plan.wants.images,
+        sought=visible if plan.wants.presence else (),
+    )
+
+
+def _read_columns(native: NativePlan, texts: Sequence[bytes], envelope: Envelope) -> Columns:
+    columns = native.read(texts, envelope.prefix, envelope.suffix)
+    if columns is None:
+        raise IrregularError("a message does not match the plan")
+    return columns
 
 
 def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
@@ -232,11 +234,15 @@ def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
     `BUILD_ERRORS`.
     """
     size = len(messages.values)
-    slices = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
+    if size <= _SLICE:
+        return _decode_in_python(plan, messages.payloads())
     batches = []
-    for message_slice in slices:
-        batch = read_natively(plan.native, plan, message_slice) if len(slices) > 1 else None
-        batches.append(batch or _decode_in_python(plan, message_slice.payloads()))
+    for start in range(0, size, _SLICE):
+        message_slice = messages.part(start, start + _SLICE)
+        try:
+            batches.append(assemble_changes(read_natively(plan.native, plan, message_slice)))
+        except CELL_ERRORS:
+            batches.append(_decode_in_python(plan, message_slice.payloads()))
     return join(plan, batches)
 
 

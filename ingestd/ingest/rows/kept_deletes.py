@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
+from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.ingest.computed.metadata_columns import metadata_column
 from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.rejected_records import Failure
@@ -38,7 +38,7 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
         return pa.nulls(len(deletes), arrow_type)
     offsets = batch.offset[deletes]
     times: Values = metadata_column("timestamp", chunk, batch.source, offsets, source.data_format)
-    if describe_format(source.data_format).event_time is not None:
+    if source.event_time is not None:
         framing = source.format_settings.framing
         of_database: Values = metadata_column(
             "op_ts", chunk, batch.source, offsets, source.data_format, framing=framing

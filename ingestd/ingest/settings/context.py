@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ingestd.cdc.base import FormatSettings, SourceTable
+from ingestd.cdc.base import FormatSettings, SourceTable, describe_format
+from ingestd.cdc.event_time import EventTime
 from ingestd.ingest.computed.metadata_columns import SOURCE_POSITION
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
@@ -163,13 +164,18 @@ class SourceSettings:
     """One source: its Kafka settings, and the data format of its messages.
 
     `header_columns` is whether a table has a metadata column with the headers or the timestamp type
-    of records.
+    of records. `event_time` is the field of messages with the time of a change, or None if messages
+    of the format have none. Raises ConfigError if the data format is unknown.
     """
 
     kafka: KafkaSource
     data_format: str
     format_settings: FormatSettings = field(default_factory=FormatSettings)
     header_columns: bool = False
+    event_time: EventTime | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "event_time", describe_format(self.data_format).event_time)
 
     @property
     def needs_headers(self) -> bool:

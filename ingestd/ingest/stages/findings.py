@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
+from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.format_guess import look_of
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
@@ -291,19 +291,9 @@ class EventClock:
         settings, message = self.sources[source], chunk.values[index]
         if message is not None and settings.format_settings.schemas is not None:
             message = settings.format_settings.framing.json_body(message)
-        time = change_time(settings.data_format, message)
-        if time is not None:
-            return time
+        if message is not None and settings.event_time is not None:
+            time = settings.event_time.of_message(message)
+            if time is not None:
+                return time
         stamp = int(chunk.timestamps[index])
         return stamp if stamp > 0 else None
-
-
-def change_time(data_format: str, message: bytes | None) -> int | None:
-    """Return the time of the change in a message, in ms since the epoch; None if it has none.
-
-    `message` must not start with a schema id.
-    """
-    event_time = describe_format(data_format).event_time
-    if event_time is None or message is None:
-        return None
-    return event_time.of_message(message)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from ingestd.cdc.assembly import TableChanges
 from ingestd.cdc.base import ChangeBatch, RecordChunk
+from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.json import table_messages
 from ingestd.cdc.native_module import native_module
 from tests.support import captured_chunks
@@ -29,14 +31,14 @@ STREAMS: dict[str, Callable[[], list[RecordChunk]]] = {
 def test_captured_streams_come_out_the_same(
     stream: str, images: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: Callable[..., ChangeBatch | None] = table_messages.read_natively
+    read: Callable[..., TableChanges[PlanColumn]] = table_messages.read_natively
     decode: Callable[..., ChangeBatch] = table_messages._decode_in_python
     rows: Counter[str] = Counter()
 
-    def natively(reader: Any, plan: Any, messages: Any) -> ChangeBatch | None:
-        batch = read(reader, plan, messages)
-        rows["native"] += 0 if batch is None else len(messages.values)
-        return batch
+    def natively(reader: Any, plan: Any, messages: Any) -> TableChanges[PlanColumn]:
+        changes = read(reader, plan, messages)
+        rows["native"] += len(messages.values)
+        return changes
 
     def in_python(plan: Any, payloads: Any) -> ChangeBatch:
         rows["python"] += 0 if plan.native is None else len(payloads.values)

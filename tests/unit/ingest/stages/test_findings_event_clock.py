@@ -12,7 +12,7 @@ from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaId
 from ingestd.ingest.computed.metadata_columns import event_times
 from ingestd.ingest.rows.conform import ShapedRows
 from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
-from ingestd.ingest.stages.findings import EventClock, change_time
+from ingestd.ingest.stages.findings import EventClock
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
 from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.kafka.properties import KafkaSource
@@ -60,6 +60,14 @@ class NoSchemas:
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         return ()
+
+
+def change_time(data_format: str, message: bytes | None) -> int | None:
+    """The time of a change in a message of a source without a schema registry."""
+    times = BatchTimes()
+    source = SourceSettings(KafkaSource("s", ("t",)), data_format)
+    EventClock({"s": source}, times).note("s", chunk(message, stamp=-1), [])
+    return times.reached[HERE][1] if times.reached else None
 
 
 def clock() -> tuple[EventClock, BatchTimes]:
