@@ -292,7 +292,7 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 
 
 def masked_offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
-    """Return the offsets of a list or map array, null for each null list or map."""
+    """Return the n + 1 offsets of n lists or maps, null for each null list or map."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
     masked: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))

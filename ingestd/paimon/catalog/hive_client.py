@@ -161,7 +161,10 @@ class Metastore:
         return fields
 
     def alter_table(self, database: str, name: str, changed: Struct) -> None:
-        """Replace the fields of a table. Raises InvalidOperationError if they are refused."""
+        """Replace the Thrift structure of a table by `changed`, which has all of its fields.
+
+        Raises InvalidOperationError if the metastore refuses the change.
+        """
         method = "alter_table_with_environment_context"
         self.call(method, text(database), text(name), structure(changed), _CASCADE)
 

@@ -24,7 +24,10 @@ _ACQUIRED, _WAITING = 1, 2
 
 @dataclass(frozen=True)
 class HiveLock:
-    """The locks of the branches of one table in a Hive Metastore; `sleep` takes seconds."""
+    """The locks of the branches of one table in a Hive Metastore; `sleep` takes seconds.
+
+    `settings` limit the wait for a lock.
+    """
 
     metastore: Metastore
     identifier: Identifier

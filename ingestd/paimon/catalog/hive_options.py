@@ -69,10 +69,11 @@ def is_hive_option(name: str) -> bool:
 
 
 def hive_options(warehouse: str, options: Mapping[str, str]) -> HiveOptions:
-    """Return the options under Paimon's names, with Paimon's defaults, without connecting.
+    """Return the options of a Hive catalog, by Paimon's names and from hive-site.xml.
 
-    Raises ConfigError for an unknown or invalid option, UnsupportedError for an authentication or
-    a protocol that is not supported.
+    Options that are not set have Paimon's defaults; whether the catalog locks depends on
+    `warehouse`. No connection is opened. Raises ConfigError for an unknown or invalid option,
+    UnsupportedError for an authentication or a protocol that is not supported.
     """
     hive = set(filter(is_hive_option, options))
     unknown = sorted(set(options) - hive - storage_options(options).keys())

@@ -71,7 +71,12 @@ def is_jdbc_option(name: str) -> bool:
 
 @dataclass(frozen=True)
 class JdbcOptions:
-    """The options of a JDBC catalog. `lock` is None if the catalog does not lock."""
+    """The options of a JDBC catalog.
+
+    `catalog_key` distinguishes the catalogs in one database. With `sync_properties`, the database
+    has a copy of the table options. `lock` is None if the catalog does not lock;
+    `lock_key_max_length` is the maximum number of characters of a lock's name.
+    """
 
     database: Database
     catalog_key: str
@@ -81,10 +86,11 @@ class JdbcOptions:
 
 
 def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
-    """Return the options under Paimon's names, with Paimon's defaults, without connecting.
+    """Return the options of a JDBC catalog, given by Paimon's names, without connecting.
 
-    Raises ConfigError for an unknown or invalid option, UnsupportedError for an unsupported
-    database.
+    Options that are not given have Paimon's defaults; whether the catalog locks depends on
+    `warehouse`. Raises ConfigError for an unknown or invalid option, UnsupportedError for an
+    unsupported database.
     """
     jdbc = set(filter(is_jdbc_option, options))
     unknown = sorted(set(options) - jdbc - storage_options(options).keys())

@@ -68,9 +68,10 @@ class Session(Protocol):
 
 
 def insert_storable(session: Session, table: str, row: Mapping[str, object]) -> None:
-    """Insert a row if its primary key is new and the columns can store its values.
+    """Insert a row, unless its primary key is in use or a column cannot store its value.
 
-    Columns have a maximum length, and an encoding that may lack characters.
+    In these cases nothing is changed. Columns have a maximum length, and an encoding that may lack
+    characters.
     """
     session.execute("SAVEPOINT before_row")
     try:

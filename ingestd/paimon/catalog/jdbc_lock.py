@@ -23,7 +23,8 @@ _LOCKS = "paimon_distributed_locks"
 class JdbcLock:
     """The locks of the branches of one table in the database of a JDBC catalog.
 
-    `sleep` takes seconds.
+    `catalog_key` is the key of the catalog in the database, `settings` limit the wait for a lock,
+    and `sleep` takes seconds.
     """
 
     database: Database

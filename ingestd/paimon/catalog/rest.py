@@ -83,8 +83,9 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
 class RestCatalog:
     """A catalog whose server keeps the names, schemas and snapshots of tables.
 
-    `prefix`, which the server defines, is part of all request paths. `store` has the options of the
-    store that contains the files of the tables.
+    `warehouse` is the name of the warehouse on the server. `prefix`, which the server defines, is
+    part of all request paths. `store` has the options of the store that contains the files of the
+    tables.
     """
 
     client: RestClient
@@ -99,7 +100,8 @@ class RestCatalog:
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a database if it does not exist; an existing database keeps its properties.
 
-        Raises ConfigError if the server responds with the status 404.
+        Raises ConfigError if the server lacks a resource that is required (status 404), such as the
+        warehouse.
         """
         check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}

@@ -22,9 +22,10 @@ _BEARER = "bear"
 
 @dataclass(slots=True)
 class BearerToken:
-    """The bearer token of all requests; empty for a server without authentication.
+    """The bearer token of all requests: a fixed text, or the content of the file `path`.
 
-    A token file is read again when it has changed, and when the server rejects the token.
+    A file is read again when it has changed, and when the server rejects the token. Without
+    authentication, the token is empty.
     """
 
     path: Path | None = None

@@ -51,7 +51,7 @@ class RestResponse:
 
     @property
     def exists(self) -> bool:
-        """Whether the resource to create exists already."""
+        """Whether the resource to create exists already: the status is 409."""
         return self.status == 409
 
     @property
@@ -76,9 +76,10 @@ class RestClient:
 
     Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
     401, 403) and a redirect (3xx), UnsupportedError for a missing function (405, 406, 501),
-    StorageError for all other responses, and if there is no valid response. A request is repeated
-    if the server is busy (429, 503), and if there is no valid response; in this case a POST is
-    repeated only if it did not reach the server.
+    StorageError for all other responses, and if there is no valid response within
+    `timeout_seconds`. A request is repeated, at most `retries` times, if the server is busy (429,
+    503), and if there is no valid response; in this case a POST is repeated only if it did not
+    reach the server. `headers` are sent with each request; `sleep` takes seconds.
     """
 
     uri: str

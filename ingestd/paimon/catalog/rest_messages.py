@@ -81,7 +81,10 @@ def _schema_file(response: Mapping[str, Any]) -> _Document:
 def commit_document(
     table_id: str, snapshot: Snapshot, changes: Iterable[PartitionChange]
 ) -> _Document:
-    """Return the document of a request that commits a snapshot."""
+    """Return the document of a request that commits a snapshot.
+
+    `table_id` is the server's id of the table, `changes` are the changes of its partitions.
+    """
     return {
         "tableId": table_id,
         "snapshot": json.loads(encode_snapshot(snapshot)),

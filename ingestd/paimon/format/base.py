@@ -66,9 +66,10 @@ class RowProbe:
 class GroupFilter:
     """A filter of the row groups of a file.
 
-    `test` selects row groups by statistics. `types` are the expected Arrow types of columns;
-    statistics of a column with another type in the file are ignored. If a file is read in parts,
-    `probe` tests the row groups that the statistics do not exclude.
+    `test` returns whether a row group may have requested rows, given the statistics of its columns
+    by name. `types` are the expected Arrow types of columns; statistics of a column with another
+    type in the file are ignored. If a file is read in parts, `probe` tests the row groups that the
+    statistics do not exclude.
     """
 
     test: GroupTest
@@ -80,8 +81,8 @@ class GroupFilter:
 class FilePart:
     """Rows read from a data file.
 
-    `ranges` are the ranges of row numbers that `rows` has in the file, in the order of the rows.
-    `row_count` is the number of rows of the whole file.
+    `ranges` are the ranges (first row, number of rows) that `rows` has in the file, in the order of
+    the rows. `row_count` is the number of rows of the whole file.
     """
 
     rows: pa.Table
@@ -167,7 +168,7 @@ class PartReader(Protocol):
     ) -> FilePart:
         """Return the rows with the `columns` (None: all), without the parts that `wanted` excludes.
 
-        The result also states which rows of the file they are. If `wanted` is None, all rows are
+        The result also states which rows of the file were read. If `wanted` is None, all rows are
         returned.
         """
         ...
@@ -180,10 +181,10 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Yield the rows with the `columns` (None: all) in parts, each with its number of rows.
+        """Yield the parts of a file, each as its number of rows and its rows.
 
-        A part that `wanted` excludes has None in place of its rows. A part is tested when it is
-        reached.
+        The rows have the `columns` (None: all). In place of the rows of a part that `wanted`
+        excludes, None is yielded. A part is tested when it is reached.
         """
         ...
 
@@ -207,12 +208,12 @@ def stream_wanted(
     size: BatchSize,
     wanted: GroupFilter | None,
 ) -> Iterator[StreamPart]:
-    """Yield the rows of a data file in parts, possibly with rows that were not requested.
+    """Yield the number of rows of each part of a data file, and its rows.
 
-    If the format can skip parts, the parts that `wanted` excludes have None in place of their rows.
-    A part is tested when it is reached. Raises FileNotFoundError if the file does not exist,
-    StorageError if the store fails, FormatError if it cannot be decoded, and UnsupportedError for a
-    format or content that is not supported.
+    Rows that were not requested may be among them. If the format can skip parts, None is yielded in
+    place of the rows of a part that `wanted` excludes; a part is tested when it is reached. Raises
+    FileNotFoundError if the file does not exist, StorageError if the store fails, FormatError if it
+    cannot be decoded, and UnsupportedError for a format or content that is not supported.
     """
     module = load_format(format_of(path))
     if wanted is not None and isinstance(module, PartReader):

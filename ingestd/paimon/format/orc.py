@@ -305,7 +305,10 @@ _RUN_LENGTHS = 2
 
 
 def check_scales(stream: ScaleStream) -> None:
-    """Raise ValueError if a scale may be outside -1023 to 1023, IndexError for a cut header."""
+    """Raise ValueError if a scale may be outside -1023 to 1023.
+
+    Raises IndexError if the header of a run of scales is truncated.
+    """
     if stream.encoding != _RUN_LENGTHS:
         raise ValueError(f"scales of decimals in encoding {stream.encoding}")
     data, at = stream.data, 0

@@ -43,7 +43,7 @@ _LARGE_STREAM = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ScaleStream:
-    """The encoded scales of one column in one stripe.
+    """The encoded scales of the values of one decimal column in one stripe.
 
     `encoding` is 0 for version 1 of run-length encoding, and 2 for version 2.
     """

@@ -126,16 +126,20 @@ class StreamedFile:
 
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
-    """Return the numbers of the row groups that may have requested rows, with their row ranges."""
+    """Return the row groups that `wanted` does not exclude by their statistics.
+
+    Each is a pair of its number and its range (first row, number of rows).
+    """
     return [(number, rows) for number, rows, is_wanted in tested_groups(file, wanted) if is_wanted]
 
 
 def tested_groups(
     file: pq.ParquetFile, wanted: GroupFilter
 ) -> Iterator[tuple[int, RowRange, bool]]:
-    """Yield the number of each row group, its row range, and whether it may have requested rows.
+    """Yield each row group: its number, its range of rows, and whether it may have requested rows.
 
-    A group is tested when it is reached, so the test may depend on the rows read before.
+    The range is a pair (first row, number of rows). A group is tested when it is reached, so the
+    test in `wanted` may depend on the rows read before.
     """
     metadata = file.metadata
     types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
@@ -286,10 +290,10 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Yield the rows with the `columns` (None: all) in parts of the given size.
+    """Yield the parts of the file, each as its number of rows and its rows.
 
-    Each part has its number of rows. A row group that `wanted` excludes is one part, with None in
-    place of its rows. A row group is tested when it is reached.
+    The rows have the `columns` (None: all). A row group that `wanted` excludes is one part, with
+    None in place of its rows. A row group is tested when it is reached.
     """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):

@@ -49,7 +49,7 @@ def check_chunk_types(source: pa.NativeFile) -> None:
 
 
 def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
-    """Return the value of a field, or [] if the structure has no such field.
+    """Return the value of the field `number`, or [] if the structure has no such field.
 
     Raises ValueError if the argument is not a structure.
     """

@@ -147,9 +147,10 @@ def as_integers(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def with_timestamps(end: bytes, schema: pa.Schema) -> bytes:
-    """Return the end of a file, in which integers are declared as the timestamps of a schema.
+    """Return the bytes `end`, with a footer that declares the integers as timestamps of `schema`.
 
-    The file was written with `with_integers(schema)`; `end` has at least its footer.
+    `end` is the end of a file that was written with `with_integers(schema)`; it has at least the
+    footer.
     """
     footer = read_footer(pa.BufferReader(end))
     declared = structs(member(_footer_of(schema), 2))

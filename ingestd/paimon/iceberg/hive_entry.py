@@ -25,7 +25,10 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class HiveEntry:
-    """The entry of an Iceberg table in a Hive Metastore, by default with the table's name."""
+    """The entry of an Iceberg table in a Hive Metastore, with the name `identifier`.
+
+    By default, the name is the name of the Paimon table.
+    """
 
     metastore: Metastore
     identifier: Identifier

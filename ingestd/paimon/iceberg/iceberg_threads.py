@@ -42,7 +42,8 @@ class IcebergThreads:
     def submit(self, name: str, table: FileStoreTable, committed: CommitResult) -> None:
         """Request Iceberg metadata for a commit to a table, if its options enable it.
 
-        Does not wait until the metadata is written. `name` identifies the table.
+        Does not wait until the metadata is written. `name` identifies the table, `committed` is the
+        result of the commit.
         """
         if iceberg_settings(table.schema.options) is None:
             return

@@ -51,8 +51,9 @@ class FileChanges:
 class NewManifests:
     """Encodes the new manifests of one snapshot, and its manifest list.
 
-    `files` has their bytes by path; the names of new files contain the unique `stem`. Entries that
-    would make a manifest of more than `target_size` bytes are distributed to several manifests.
+    `files` has their bytes by path in the directory `folder`; the names of new files contain the
+    unique `stem`. Entries that would make a manifest of more than `target_size` bytes are
+    distributed to several manifests. `header` has additional entries of the Avro headers.
     """
 
     folder: str

@@ -44,7 +44,8 @@ class EntryStatus(IntEnum):
 class IcebergEntry:
     """An entry of an Iceberg manifest; `data_file` is the file's record as decoded from Avro.
 
-    `snapshot_id` is the id of the snapshot that added the file, or deleted it.
+    `snapshot_id` is the id of the snapshot that added the file, or deleted it. The sequence numbers
+    are those of the specification: of the data, and of the snapshot that added the file.
     """
 
     status: EntryStatus

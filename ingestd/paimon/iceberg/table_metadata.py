@@ -49,9 +49,10 @@ def parse_metadata(data: bytes, source: str) -> Json:
 
 
 def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
-    """Return the snapshots of a document with their JSON text.
+    """Return the JSON text of each snapshot of a document, for `encode_metadata`.
 
-    The text of a snapshot that `known` contains is taken from there.
+    A text that `known` has for the same snapshot object is reused. The result maps the `id()` of a
+    snapshot object to the object and its text.
     """
     texts = {}
     for entry in document["snapshots"]:
@@ -99,13 +100,14 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
 def is_of(document: Json, path: str) -> bool:
     """Return whether a document was made for a table in the directory `path`.
 
-    It names files by their full paths, so it is useless after the table was renamed or copied.
+    A document contains the full paths of files, so it is useless after the table was renamed or
+    copied.
     """
     return same_place(str(document["location"]), path)
 
 
 def same_place(path: str, other: str) -> bool:
-    """Return whether two paths are equal but for the scheme, of which some stores have two."""
+    """Return whether two paths are equal except for the scheme: a store may have two schemes."""
     return len({one[one.find(":") + 1 :].lstrip("/") for one in (path, other)}) == 1
 
 

@@ -55,7 +55,7 @@ def vector_indexes(table: FileStoreTable, snapshot: Snapshot) -> dict[str, Index
 def vectors_by_index(entries: Iterable[IcebergEntry]) -> dict[str, list[Json]]:
     """Return the records of live deletion vectors in Puffin files, by name of their index file.
 
-    Java Paimon lists the vectors in the index files themselves, which only some readers open.
+    Records of vectors in the index files themselves, as Java Paimon writes them, are left out.
     """
     found: dict[str, list[Json]] = defaultdict(list)
     for entry in entries:
@@ -77,9 +77,9 @@ def puffin_file(
 ) -> tuple[bytes, list[Json]]:
     """Return a Puffin file with the vectors of an index file, and their records for a manifest.
 
-    The records have the path of the Puffin file, which is in `folder` and contains `version`.
-    Raises UnsupportedError for vectors that Iceberg readers cannot read, FormatError if the index
-    file is missing.
+    `entry` is the entry of the index file. The records have the path of the Puffin file in
+    `folder`; its name contains `version`, which makes it unique. Raises UnsupportedError for
+    vectors that Iceberg readers cannot read, FormatError if the index file is missing.
     """
     index = index_path(table, entry)
     ranges = _readable_ranges(entry, index)

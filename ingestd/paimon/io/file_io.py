@@ -152,7 +152,11 @@ def _home(scheme: str, uri: str) -> ModuleType:
 
 
 def without_synced_names(file_io: FileIO) -> FileIO:
-    """Return a FileIO that may lose the newest files in a power failure, but keeps their order."""
+    """Return a FileIO that writes local files without syncing directories, which is faster.
+
+    After a power failure, the newest files of a directory may be missing, but no older ones. A
+    FileIO of another store is returned unchanged.
+    """
     return replace(file_io, sync_names=False) if isinstance(file_io, LocalFileIO) else file_io
 
 

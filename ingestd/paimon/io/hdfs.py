@@ -196,7 +196,11 @@ class HdfsFileIO:
 
 
 class HdfsReader(RangeReader):
-    """Seekable stream of a file; each read is one request. Raises StorageError with the path."""
+    """Seekable stream of a file; each read is one request. Raises StorageError with the path.
+
+    `hdfs_path` is the path within the cluster `hdfs`, `path` the path in messages, and `reader` the
+    open file.
+    """
 
     def __init__(self, hdfs: Hdfs, hdfs_path: str, path: str, reader: "RawFileReader") -> None:
         super().__init__(reader.file_length())
@@ -265,10 +269,11 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
 def publish(hdfs: Hdfs, hdfs_path: str, chunks: Chunks, *, replace: bool = False) -> bool:
     """Publish a file; return False, and change nothing, if the name is taken.
 
-    A file of that name with exactly the bytes of `chunks` counts as published. With `replace`, an
-    existing file is replaced and the result is always True. On return the file is durable: the
-    datanodes have synced its bytes, the namenode its journal. Raises errors of the library; the
-    outcome is then unknown.
+    `hdfs_path` is the path within the cluster; `chunks` returns the bytes of the file in parts. A
+    file of that name with exactly these bytes counts as published. With `replace`, an existing file
+    is replaced and the result is always True. On return the file is durable: the datanodes have
+    synced its bytes, the namenode its journal. Raises errors of the library; the outcome is then
+    unknown.
     """
     directory, _, name = hdfs_path.rpartition("/")
     temporary = f"{directory}/.{name}.{uuid.uuid4()}.tmp"

@@ -141,8 +141,8 @@ class Hdfs:
     def once(self, work: Callable[[RawClient], _T]) -> _T:
         """Call `work` once with the client of the cluster, and return its result.
 
-        Raises TimeoutError after 60 seconds, and the library's errors. After a TimeoutError the
-        call may still reach the cluster.
+        Raises TimeoutError after 60 seconds, and the library's errors. After a TimeoutError, the
+        request may still take effect.
         """
         client = client_of(self.cluster, self.options)
         try:

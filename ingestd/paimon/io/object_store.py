@@ -213,7 +213,10 @@ class ObjectFileIO:
 
 
 class ObjectReader(RangeReader):
-    """Seekable stream of an object; each read is one request. Raises StorageError with the path."""
+    """Seekable stream of an object; each read is one request. Raises StorageError with the path.
+
+    `key` is the object's key in `store`, `path` the path in messages, and `size` is in bytes.
+    """
 
     def __init__(self, store: ObjectStore, key: str, path: str, size: int) -> None:
         super().__init__(size)

@@ -73,9 +73,10 @@ def fold(
 ) -> Column:
     """Fold the column `name` by its aggregate function; return one cell per key.
 
-    `events` are the rows of each key from oldest to newest, and `ops` (n,) states what each event
-    does to the result. Raises UnsupportedError for an unknown function, and for retractions if the
-    function does not support them; FormatError for a damaged bitmap.
+    `events` are the rows of each key from oldest to newest, and `ops` (n,) has the operation of
+    each event on the column, such as AGG or RETRACT. Raises UnsupportedError for an unknown
+    function, and for retractions if the function does not support them; FormatError for a damaged
+    bitmap.
     """
     if function.ignore_retract:
         ops = np.where(ops == RETRACT, SKIP, ops)

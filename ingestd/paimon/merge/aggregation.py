@@ -20,7 +20,7 @@ _KEEP_KEY = FieldFunction(PRIMARY_KEY)
 
 
 def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Return one row per key, ordered by key; the only row of a key is kept unchanged.
+    """Return one row per key, ordered by key; a key with a single row keeps it unchanged.
 
     Raises UnsupportedError for a deletion whose values a function cannot retract.
     """

@@ -148,7 +148,7 @@ def _keys(
 def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> SortedKeys:
     """Return the order of rows by key, and within a key from oldest to newest.
 
-    Rows are ordered by the sequence fields, then by the sequence number.
+    The rows of a key are ordered by the sequence fields of `rules`, then by the sequence number.
     """
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     if not rules.sequence_fields:

@@ -20,8 +20,8 @@ from ingestd.paimon.spec.roaring64 import Bitmap64, decode_roaring64, encode_roa
 def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """Return the union of 32-bit bitmaps, in the portable format, per key; nulls are ignored.
 
-    The only cell of a key is returned unchanged. Raises FormatError if a key has several cells, and
-    one of them is not such a bitmap.
+    If a key has only one cell, it is returned unchanged. Raises FormatError if a key has several
+    cells, and one of them is not such a bitmap.
     """
     return _unions(column, events, ops, _united32)
 
@@ -29,8 +29,8 @@ def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
 def union64(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """Return the union of 64-bit bitmaps, in Java's format, per key; nulls are ignored.
 
-    The only cell of a key is returned unchanged. Raises FormatError if a key has several cells, and
-    one of them is not such a bitmap.
+    If a key has only one cell, it is returned unchanged. Raises FormatError if a key has several
+    cells, and one of them is not such a bitmap.
     """
     return _unions(column, events, ops, _united64)
 

@@ -36,6 +36,7 @@ _Parts = list[Part]
 class Fold:
     """The steps by which an element function combines the cells of a key.
 
+    A cell is a list of elements, each a pair (code, position); equal elements have equal codes.
     `merge` combines the accumulator (None: empty) with a newer cell; `retract` removes the elements
     of a cell from the accumulator. An older cell is merged like a newer one, unless `turns` is set:
     then `merge` gets the older cell as the accumulator, and the accumulator as the newer cell.

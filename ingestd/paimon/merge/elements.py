@@ -53,9 +53,9 @@ class Elements:
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Indices, kind: pa.DataType) -> Array:
-        """Build one array or map per key from the elements at some positions, in order of keys.
+        """Build one array or map of the type `kind` per key from the elements at positions `at`.
 
-        Keys without a chosen cell are null.
+        The positions are in order of keys. Keys without a chosen cell are null.
         """
         offsets = list_offsets(self.key[at], self.chosen.present)
         return list_array(kind, offsets, self.values.take(at))

@@ -87,8 +87,8 @@ def group_orders(
 def restarts(orders: Sequence[GroupOrder], merge_input: MergeInput) -> Mask:
     """Return a mask (n,) of the events that delete the whole row because of a sequence group.
 
-    After such an event each group starts again, so `orders` is updated, and later events may be
-    accepted. Therefore the first such event of all keys is searched for, then the second, and so
+    After such an event each group starts again, so `orders` are updated, and later events may be
+    accepted. Therefore the first such event of every key is searched for, then the second, and so
     on.
     """
     events, removals = merge_input.events, np.zeros(len(merge_input.kinds), np.bool_)
@@ -122,7 +122,7 @@ def _begins(events: MergeEvents) -> Mask:
 
 
 def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Return one row per key, ordered by key; the only row of a key is kept unchanged.
+    """Return one row per key, ordered by key; a key with a single row keeps it unchanged.
 
     Raises UnsupportedError for a deletion among several rows of a key if no option defines its
     effect, or if a function cannot retract its values.

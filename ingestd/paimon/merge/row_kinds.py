@@ -37,7 +37,7 @@ def kinds_of(column: Column) -> Kinds:
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
-    """Return a mask (rows,) of the rows that a writer does not write.
+    """Return a mask (rows,) of the rows of these `kinds` that a writer does not write.
 
     These are all retractions with `ignore-delete`, and -U rows with `ignore-update-before`.
     """

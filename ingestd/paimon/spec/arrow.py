@@ -150,10 +150,10 @@ def _convert_collection(t: DataType, identify: _Identify, depth: int) -> pa.Data
 
 
 def nested_field_id(field_id: int, depth: int, *, is_key: bool = False) -> int:
-    """Return the field id, in data files, of a list element or of a map key or value.
+    """Return the field id, in data files, of a list element, a map value or (`is_key`) a map key.
 
     `field_id` is the id of the enclosing column or struct field; `depth` counts the lists and maps
-    around it, 1 for the outermost.
+    that enclose the element, key or value, 1 for the outermost.
     """
     distance = field_id * _NESTED_FIELD_ID_STEP + depth
     return NESTED_FIELD_ID_BASE + (-distance if is_key else distance)
@@ -249,7 +249,7 @@ def has_hexadecimals(texts: Array) -> bool:
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:
-    """Return an Arrow column of type `t` from Python values.
+    """Return an Arrow column of type `t` from Python values; None becomes null.
 
     Dates, times and timestamps are integers, as `column_values` returns them.
     """
@@ -257,7 +257,7 @@ def column_of(values: Sequence[object], t: DataType) -> Array:
 
 
 def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
-    """Return an Arrow array from Python values.
+    """Return an Arrow array of the type `arrow_type` from Python values; None becomes null.
 
     Dates, times and timestamps are integers, as `column_values` returns them.
     """
@@ -277,7 +277,7 @@ def _physical_leaf(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def with_leaves(arrow_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type in which `leaf` has replaced each type that contains no other type."""
+    """Return a type with `leaf(t)` in place of each type `t` in it that contains no other type."""
 
     def changed(field: ArrowField) -> ArrowField:
         return field.with_type(with_leaves(field.type, leaf))

@@ -123,7 +123,7 @@ class BlockWriter:
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
-        """Add a block of `count` encoded records."""
+        """Add a block of `count` encoded records, which are joined in `payload`."""
         block = self._pack(payload, self._level)
         self._checksum = _checksum(self._checksum, count, block)
         self._digest.update(block)
@@ -207,10 +207,10 @@ def _blocks(
 
 
 def parse_block_schema(document: Json) -> Json:
-    """Return the parsed schema with which `encode_records` and `decode_records` process a block.
+    """Return the schema with which `encode_records` and `decode_records` process a whole block.
 
-    It is an array of records of the schema `document`. Logical types are replaced by their plain
-    types.
+    It is the parsed schema of an array of records of the Avro schema `document`. Logical types are
+    replaced by their plain types.
     """
     record = _without_logical_types(document)
     return fastavro.parse_schema({"type": "array", "items": record})
@@ -234,10 +234,11 @@ def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
-    """Return the records of a block.
+    """Return the `count` records of the block `payload`.
 
-    Unless the block contains exactly `count` records, an error of the decoders is raised, which
-    `BROKEN` lists, such as ValueError or EOFError.
+    `schema` is a result of `parse_block_schema`. If the block does not contain exactly `count`
+    records, an error of the decoders is raised, which `BROKEN` lists, such as ValueError or
+    EOFError.
     """
     if count == 0 and not payload:
         return []

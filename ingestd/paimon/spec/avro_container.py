@@ -20,7 +20,7 @@ _OTHER_FORMATS = {b"ORC": "ORC", b"PAR1": "Parquet"}
 def encode_records(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> bytes:
-    """Return a zstandard-compressed container file of records, each with its `_VERSION`."""
+    """Return a zstandard-compressed Avro file of records, each with `version` as its `_VERSION`."""
     text = json.dumps(schema)
     rows = [{"_VERSION": version, **record} for record in records]
     if not rows:
@@ -30,10 +30,10 @@ def encode_records(
 
 
 def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any]]:
-    """Return the records of a container file.
+    """Return the records of an Avro file, which must all have `version` as their `_VERSION`.
 
-    Raises FormatError, naming `source`, if the file is damaged or a record has another `_VERSION`,
-    and UnsupportedError for another manifest format.
+    Raises FormatError, naming `source`, if the file is damaged or a record has another version, and
+    UnsupportedError if the file is in another format than Avro.
     """
     for magic, name in _OTHER_FORMATS.items():
         if data.startswith(magic):

@@ -50,7 +50,10 @@ _HEADER_BITS = 8
 
 
 def null_area_size(arity: int) -> int:
-    """Return the size in bytes of the row kind and the null bits: 8 for up to 56 fields."""
+    """Return the size in bytes of the row kind and the null bits of a row of `arity` fields.
+
+    It is 8 for up to 56 fields.
+    """
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
@@ -66,7 +69,10 @@ def is_compact(t: DataType) -> bool:
 
 
 def ticks_per_milli(t: DataType) -> int:
-    """Return the Arrow units per millisecond of a timestamp type of more than 3 digits."""
+    """Return the number of Arrow units in a millisecond for a timestamp of more than 3 digits.
+
+    It is 1,000 (microseconds) for up to 6 digits, and 1,000,000 (nanoseconds) for more.
+    """
     return 1000 if (t.precision or 0) <= 6 else 1_000_000
 
 
@@ -99,7 +105,7 @@ class _Buffer:
 def encode_row(
     types: Sequence[DataType], values: Sequence[object], kind: RowKind = RowKind.INSERT
 ) -> bytes:
-    """Return the encoded row without its arity, the form that is hashed.
+    """Return the encoded row, with the row kind `kind`, without its arity: the form that is hashed.
 
     Raises ValueError if a value does not match its type.
     """
@@ -234,7 +240,11 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple of values that Python orders as Paimon orders keys."""
+    """Return a serialized key as a tuple of values that Python orders as Paimon orders keys.
+
+    `types` are the types of the key columns. Raises FormatError if the bytes are not a row of these
+    types.
+    """
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 

@@ -44,9 +44,9 @@ def decode_bit_slices(
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """Decoded numbers of rows: the rows with a number, and for each bit the rows that have it.
+    """Decoded numbers of rows: `present` has the rows with a number.
 
-    The bitmap of the lowest bit is first.
+    `slices` has, for each bit from the lowest to the highest, the rows whose number has the bit.
     """
 
     present: BitMap

@@ -35,9 +35,18 @@ class OffPeak:
 class CompactionOptions:
     """The compaction options of a table; sizes in bytes, times in milliseconds, None if not set.
 
-    A compaction starts at `trigger` sorted runs; writers should wait above `stop_trigger`. The
-    amplification and the ratio are percentages. With `forces_level_0`, level 0 must be emptied, but
-    only once it has `gentle_runs` files (None: at once).
+    A compaction starts at `trigger` sorted runs; writers should wait above `stop_trigger`. It takes
+    all runs if the newer runs exceed `max_size_amplification` percent of the oldest run, else the
+    newest runs, up to a run that is more than `size_ratio` percent larger than their sum.
+    Regardless of `trigger`, all runs are compacted if the last full compaction is older than
+    `full_interval_ms`, if the bucket is smaller than `total_size`, or if the runs outside the top
+    level exceed `incremental_size`.
+
+    With `forces_level_0`, level 0 must be emptied, but only once it has `min_level_0_runs` files
+    (None: at once). With `rewrites_all`, full compactions rewrite every file. In append tables,
+    `min_file_num` small files are joined, `open_file_cost` is added to the size of each file when
+    files are grouped, and a file is rewritten if more than the share `delete_ratio` of its rows is
+    deleted.
     """
 
     trigger: int
@@ -50,7 +59,7 @@ class CompactionOptions:
     total_size: int | None
     incremental_size: int | None
     forces_level_0: bool
-    gentle_runs: int | None
+    min_level_0_runs: int | None
     rewrites_all: bool
     min_file_num: int
     delete_ratio: float
@@ -63,8 +72,8 @@ class LookupRules:
 
     `needed`: a compaction looks up rows at all. `vectors`: it deletes the older row by a deletion
     vector. `changelog`: it writes the changelog. `full_changelog`: only compactions into the top
-    level write the changelog, by comparison with its older rows. `deduplicates`: no change is
-    written for a row that differs at most in the columns `ignored`.
+    level write the changelog, by comparison with the older rows in that level. `deduplicates`: no
+    change is written for a row that differs from the older row at most in the columns `ignored`.
     """
 
     needed: bool
@@ -98,7 +107,7 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
         total_size=honoured.TOTAL_SIZE_THRESHOLD.of(options),
         incremental_size=honoured.INCREMENTAL_SIZE_THRESHOLD.of(options),
         forces_level_0=needed or honoured.FORCE_UP_LEVEL_0.of(options),
-        gentle_runs=_gentle_runs(options, trigger) if needed else None,
+        min_level_0_runs=_min_level_0_runs(options, trigger) if needed else None,
         rewrites_all=honoured.FORCE_REWRITE.of(options),
         min_file_num=honoured.COMPACTION_MIN_FILES.of(options),
         delete_ratio=honoured.DELETE_RATIO.of(options),
@@ -141,7 +150,7 @@ def lookup_rules(schema: TableSchema) -> LookupRules:
     )
 
 
-def _gentle_runs(options: Options, trigger: int) -> int | None:
+def _min_level_0_runs(options: Options, trigger: int) -> int | None:
     mode = honoured.LOOKUP_COMPACT.of(options)
     if mode not in ("radical", "gentle"):
         raise ConfigError(f"option 'lookup-compact' = '{mode}': use 'radical' or 'gentle'")

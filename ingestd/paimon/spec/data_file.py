@@ -18,9 +18,10 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimpleStats:
-    """Column statistics: minimum and maximum as serialized rows, and null counts.
+    """Column statistics: minimum and maximum values as serialized rows, and null counts.
 
-    A null in these rows, or a null count of None, means that the value is unknown.
+    Both rows and `null_counts` have one item per column. A null in the rows, or a null count of
+    None, means that the value is unknown.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
     """

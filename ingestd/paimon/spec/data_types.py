@@ -111,7 +111,10 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A column, or a field of a ROW; a rename does not change its id."""
+    """A column, or a field of a ROW; a rename does not change its id.
+
+    `description` is the comment, `default_value` a text that is cast to the type; None if not set.
+    """
 
     id: int
     name: str

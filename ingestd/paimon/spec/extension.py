@@ -42,8 +42,9 @@ class NativeColumns(Protocol):
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
         """Return the buffers of the texts at `indices`, and the number of nulls.
 
-        The buffers are the offsets (int32), the data, and the validity bitmap (None: no nulls).
-        Raises IndexError for an index out of range, OverflowError for more than 2 GiB of text.
+        The result is the offsets (int32), the data, the validity bitmap (None: no nulls), and the
+        number. Raises IndexError for an index out of range, OverflowError for more than 2 GiB of
+        text.
         """
         ...
 

@@ -29,7 +29,10 @@ _MARK = _COUNT.pack(9) + b"crc32"
 
 
 def encode_file_index(indexes: FileIndexes) -> bytes:
-    """Return the bytes of a container with these indexes."""
+    """Return the bytes of a container with these indexes: bytes by column, then by index type.
+
+    None in place of the bytes stands for an empty index.
+    """
     size = _START.size + _COUNT.size + len(_MARK) + _SUM.size
     for column, kinds in indexes.items():
         size += len(_text(column)) + _COUNT.size
@@ -50,7 +53,10 @@ def encode_file_index(indexes: FileIndexes) -> bytes:
 
 
 def decode_file_index(data: bytes, source: str) -> FileIndexes:
-    """Return the indexes of a container. Raises FormatError, naming `source`, if it is damaged."""
+    """Return the indexes of a container: bytes (None: empty index) by column and index type.
+
+    Raises FormatError, naming `source`, if the container is damaged.
+    """
     try:
         magic, version, size = _START.unpack_from(data)
         if magic != _MAGIC or version != _VERSION:

@@ -146,7 +146,7 @@ def sort_key(value: Cell) -> Cell:
 
 
 def encode_value(value: Cell, t: DataType) -> bytes:
-    """Return the bytes of a stored value."""
+    """Return the bytes of a value in an index: fixed width, or for a text, its length and UTF-8."""
     if t.root in CHARACTER_ROOTS:
         raw: bytes = value.encode()
         return INT.pack(len(raw)) + raw
@@ -244,7 +244,10 @@ def _from_physical(value: Cell, t: DataType) -> Cell:
 
 
 class IndexDamage:
-    """A context manager that converts decoding errors to a FormatError about a damaged index."""
+    """A context manager that converts decoding errors to a FormatError about a damaged index.
+
+    The message names the index type `kind` and the file `source`.
+    """
 
     def __init__(self, kind: str, source: str) -> None:
         self._kind = kind

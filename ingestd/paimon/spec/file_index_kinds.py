@@ -58,7 +58,10 @@ class ColumnIndex:
         return self.column if self.key is None else f"{self.column}[{self.key}]"
 
     def option_column(self, options: Options, setting: TableOption[object]) -> str:
-        """Return the name under which the options give a setting: `column[key]`, else `column`."""
+        """Return the name that stands for the column in the name of the option `setting`.
+
+        It is `column[key]` if `options` has an option of this name, else `column`.
+        """
         return self.name if setting.name_for(self.name) in options else self.column
 
 

@@ -131,7 +131,12 @@ def _chunks(
 
 @dataclass(frozen=True)
 class RangeBitmapIndex:
-    """A decoded range-bitmap index; `dictionary` and `ranks` are positions in `data`."""
+    """A decoded range-bitmap index.
+
+    `bounds` are the smallest and the largest value (None: all values are null). `dictionary` and
+    `ranks` are the positions in `data` of the distinct values and of the bit slices of the ranks of
+    the rows. `source` names the file in errors.
+    """
 
     data: bytes
     type: DataType

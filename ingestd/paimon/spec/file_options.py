@@ -261,10 +261,10 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Return the options of a new table, completed by a default if it has ORC files.
+    """Return the options of a new table; if a format option is ORC, with a default for time zones.
 
-    With `orc.timestamp-ltz.legacy.type` = false, timestamps in ORC files do not depend on a time
-    zone. A value that `options` already has is kept.
+    With the default `orc.timestamp-ltz.legacy.type` = false, timestamps in ORC files do not depend
+    on a time zone. A value that `options` already has is kept.
     """
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
@@ -273,7 +273,8 @@ def with_orc_zone(options: Options) -> dict[str, str]:
 def refuse_zoned_orc(file_format: str, fields: Sequence[DataField], options: Options) -> None:
     """Raise UnsupportedError, naming a column whose ORC values depend on the writer's time zone.
 
-    Files of other formats are accepted.
+    Such a column is a TIMESTAMP WITH LOCAL TIME ZONE, unless `orc.timestamp-ltz.legacy.type` is
+    false. Nothing is checked if `file_format` is not "orc".
     """
     if file_format != "orc" or not honoured.ORC_LEGACY_LTZ.of(options):
         return

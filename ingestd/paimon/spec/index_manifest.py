@@ -28,9 +28,10 @@ DELETION_VECTORS_INDEX = "DELETION_VECTORS"
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """The range of bytes of a data file's deletion vector in an index file.
+    """The range of bytes of the deletion vector of the data file `data_file_name` in an index file.
 
-    `cardinality` is the number of deleted rows, None if unknown.
+    `offset` and `length` are in bytes; `cardinality` is the number of deleted rows, None if
+    unknown.
     """
 
     data_file_name: str
@@ -41,7 +42,11 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """Metadata of an index over the rows of several files; it is written back as it was read."""
+    """Metadata of an index over the rows of several files; it is written back as it was read.
+
+    The range is a range of row ids, the field ids are those of the indexed columns, and the meaning
+    of `index_meta` depends on the index type.
+    """
 
     row_range_start: int
     row_range_end: int
@@ -54,7 +59,9 @@ class GlobalIndex:
 class IndexManifestEntry:
     """An index file added to, or deleted from, a bucket.
 
-    `partition` is a serialized row; `row_count` is the number of entries of the file.
+    `partition` is a serialized row; `index_type` is a type such as HASH or DELETION_VECTORS;
+    `row_count` is the number of entries of the file, and `dv_ranges` the range of each deletion
+    vector in it (None for other types). `external_path` is set if the file is outside the table.
     """
 
     kind: FileKind

@@ -26,7 +26,7 @@ _FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D
 
 @dataclass(frozen=True, slots=True)
 class KeyFingerprints:
-    """Fingerprints of keys; both arrays have one number per key."""
+    """Fingerprints of keys: key i has the fingerprint (`first[i]`, `second[i]`)."""
 
     first: Numbers
     second: Numbers

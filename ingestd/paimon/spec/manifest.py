@@ -30,7 +30,7 @@ class FileKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A data file added to, or deleted from, a bucket.
+    """A data file added to, or deleted from, a bucket, as `kind` states.
 
     `partition` is a serialized row of the partition keys. `total_buckets` is the number of buckets
     at the time the file was written; a number below 1 means that it was not fixed.
@@ -44,7 +44,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> FileIdentifier:
-        """The identity that an ADD shares with its DELETE; it includes the level."""
+        """The identity of the file, which an ADD shares with its DELETE; it includes the level."""
         file = self.file
         return (
             self.partition,

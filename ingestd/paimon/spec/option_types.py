@@ -144,11 +144,12 @@ _UNITS: Mapping[object, Mapping[str, int]] = {
 class TableOption(Generic[T_co]):
     """The declaration of a table option.
 
-    `name` may contain placeholders in angle brackets, each for one or more characters. `values` are
-    the supported values (None: all); other values are refused for the access `refused_from` and all
-    kinds of access after it. `refusal` is the reason in the message for an implemented option,
-    `note` the reason for other options. `change` is the rule for a table with snapshots. `aliases`
-    are older names, in lookup order.
+    `name` may contain placeholders in angle brackets, each for one or more characters. `parse`
+    converts a text to the value, given the option's name for errors; `default` is the value if the
+    option is not set. `values` are the supported values (None: all); other values are refused for
+    the access `refused_from` and all kinds of access after it. `refusal` is the reason in the
+    message for an implemented option, `note` the reason for other options. `change` is the rule for
+    a table with snapshots. `aliases` are older names, in lookup order.
     """
 
     name: str

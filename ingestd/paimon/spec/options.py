@@ -64,8 +64,10 @@ class BucketMode(Enum):
 class CoreOptions:
     """The values of table options for readers and writers, with the specification's defaults.
 
-    Sizes are in bytes, times in milliseconds. None means that an option without a default is not
-    set.
+    Most fields are named after their option. `bucket_keys` are by default the trimmed primary key.
+    `number_deltas` is whether integers in Parquet files are delta-encoded. `level_styles` has the
+    levels with options of their own, `changelog_style` is for changelog files. Sizes are in bytes,
+    times in milliseconds. None means that an option without a default is not set.
     """
 
     bucket: int
@@ -112,8 +114,8 @@ class CoreOptions:
     def dynamic_bucket_assigners(self) -> int:
         """The number of tasks that assign the dynamic buckets of a partition.
 
-        This is also the initial number of buckets of a partition with enough keys, so it is at most
-        the maximum number of buckets.
+        Each task creates a bucket of its own, so this is also the number of buckets that a
+        partition with enough keys begins with; it is at most the maximum number of buckets.
         """
         requested = (self.dynamic_bucket_initial_buckets, self.dynamic_bucket_assigner_parallelism)
         wanted = min((count for count in requested if count), default=1)
@@ -128,12 +130,12 @@ class CoreOptions:
         return self.file_format
 
     def at_level(self, level: int) -> "CoreOptions":
-        """Return the options for data files of a level."""
+        """Return the options with format, compression and statistics for data files of a level."""
         style = self.level_styles.get(level)
         return self if style is None else self._styled(style)
 
     def for_changelog(self) -> "CoreOptions":
-        """Return the options for changelog files."""
+        """Return the options with format, compression and statistics for changelog files."""
         return self._styled(self.changelog_style)
 
     def _styled(self, style: FileStyle) -> "CoreOptions":
@@ -193,7 +195,9 @@ def _target_file_size(schema: TableSchema) -> int:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """Return the way in which a table assigns rows to buckets. Raises ConfigError for a bad number.
+    """Return the way in which a table assigns rows to buckets.
+
+    Raises ConfigError for an invalid number of buckets.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
@@ -328,9 +332,10 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
-    """Raise UnsupportedError for options that do not work with keys across partitions.
+    """Raise UnsupportedError for options that do not work in a table with keys across partitions.
 
-    With these options, the old row is not deleted when its key moves to another partition.
+    With these options, `rowkind.field` and (for deduplicate) `ignore-delete`, the old row of a key
+    would not be deleted when the key moves to another partition.
     """
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):

@@ -262,5 +262,8 @@ class TablePaths:
         return f"{self.root}/{partition_path}bucket-{name}"
 
     def data_file(self, partition_path: str, bucket: int, name: str) -> str:
-        """Return the path of a data file."""
+        """Return the path of a data file in the directory of its bucket.
+
+        `partition_path` has the directories of the partition, each with a trailing slash.
+        """
         return f"{self.bucket_dir(partition_path, bucket)}/{name}"

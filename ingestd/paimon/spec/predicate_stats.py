@@ -44,10 +44,10 @@ class ColumnStats:
 
 
 def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) -> bool:
-    """Return whether a predicate may be true for some row.
+    """Return whether a predicate may be true for some row; with `negated`, whether it may be false.
 
-    `leaf_test` decides this for single conditions, the leaves of the predicate. With `negated`,
-    return whether its negation may be true.
+    `leaf_test` decides this for single conditions: it is called with a condition and with whether
+    the condition is negated.
     """
     if isinstance(predicate, Not):
         return may_match(predicate.inner, leaf_test, not negated)

@@ -51,7 +51,7 @@ class ExpiredRows:
         return rows.filter(pa.array(~expired)) if bool(expired.any()) else rows
 
     def may_be_among(self, stats: ColumnStats | None) -> bool:
-        """Return whether a file has an expired row, by the smallest time in its statistics.
+        """Return whether a file may have an expired row, by the smallest time in its statistics.
 
         `stats` are the statistics of the column `field`; without them, the result is False.
         """

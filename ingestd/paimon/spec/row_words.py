@@ -58,9 +58,10 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class RowWords:
-    """The BinaryRows of several rows: their lengths in bytes, and their words in order.
+    """The BinaryRows of several rows: their lengths in bytes (without the arity), and their words.
 
-    The lengths do not include the arity.
+    Iteration yields, word by word, the values of all rows and None, and then, for words of the
+    variable-length part, values and the indices of the rows that have them.
     """
 
     lengths: npt.NDArray[np.int64]

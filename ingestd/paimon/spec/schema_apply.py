@@ -315,10 +315,10 @@ def replace_column(fields: Fields, column: DataField) -> Fields:
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return `fields` with `change` applied to the list of fields in which the path ends.
+    """Return `fields` with `change` applied to the fields among which the last name of `path` is.
 
-    Raises SchemaConflictError if the path does not exist, except for its last name, which `change`
-    may look up or add.
+    These are `fields` themselves or the fields of a nested ROW. Raises SchemaConflictError if the
+    path does not exist, except for its last name, which `change` may look up or add.
     """
     if len(path) == 1:
         return change(fields)

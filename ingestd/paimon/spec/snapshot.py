@@ -47,7 +47,13 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A published version of a table, with the fields of its file; None if absent from the file."""
+    """A published version of a table, with the fields of its file; None if absent from the file.
+
+    Sizes are in bytes, `time_millis` and `watermark` in milliseconds since 1970. The names of
+    manifest lists, index manifest and statistics are file names without a directory.
+
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
+    """
 
     id: int
     schema_id: int

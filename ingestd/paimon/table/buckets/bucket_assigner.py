@@ -60,10 +60,10 @@ class OwnedBuckets:
     def assign(self, keys: _Unsigned) -> Buckets:
         """Assign a bucket to each new key, given by its hash; return the buckets, shape (keys,).
 
-        If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
-        over the full buckets by their hashes. Without this option, raises UnsupportedError if all
-        buckets are full and no more can be created; with it, if the limit leaves the assigner no
-        bucket.
+        Buckets are filled one after the other, to `dynamic-bucket.target-row-num` keys each. If all
+        are full and `dynamic-bucket.max-buckets` allows no more, the remaining keys are spread over
+        them by hash. Raises UnsupportedError if the assigner has no bucket for a key: no more can
+        be created, or this option leaves it none.
         """
         assigned = np.empty(len(keys), np.int32)
         done = 0

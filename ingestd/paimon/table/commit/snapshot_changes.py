@@ -82,7 +82,11 @@ class SnapshotChange:
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Whether buckets may have been assigned by the hash index of the partitions."""
+        """Whether the change may be based on the hash index, which then must not have changed.
+
+        This is true for every APPEND, false for an OVERWRITE, and true for a COMPACT with new hash
+        indexes.
+        """
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
@@ -266,7 +270,7 @@ def check_key_places(table: FileStoreTable, planned: TableState, current: TableS
     """Raise CommitConflictError if another writer may have moved keys between partitions.
 
     `planned` is the state with which the change was planned, `current` the newest one. The change
-    took the partitions of keys from `planned`, so a key could get into two partitions.
+    took the partitions of keys from `planned`, so a key could get rows in two partitions.
     """
     if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
         return

@@ -78,7 +78,7 @@ def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list
     """Plan the compactions of a bucket, or of a partition of a table without buckets.
 
     `has_buckets` is whether the table has fixed buckets. With `full`, fewer files suffice for a
-    compaction. Returns [] if no compaction is due.
+    compaction, and all files with deleted rows are rewritten. Returns [] if no compaction is due.
     """
     deleted = _deleted_rows(bucket)
     if has_buckets:

@@ -62,7 +62,7 @@ class BucketVectors:
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:
-        """Drop the deletion vector of a data file that the compaction removes."""
+        """Drop the deletion vector of a data file, because the compaction removes the file."""
         self._removed.add(file_name)
 
     def delete(self, file_name: str, positions: Positions) -> None:
@@ -89,7 +89,7 @@ Section = Sequence[DataFileMeta]
 
 
 def small_file_size(target_file_size: int) -> int:
-    """Return the size in bytes below which a file is worth rewriting."""
+    """Return the size in bytes below which a file is small, so that it is joined with others."""
     return target_file_size // 10 * int(_SMALL * 10)
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, Numbers
 
 UNKNOWN = -1
 """The bucket id of a key that does not exist."""
 
 BucketIds = npt.NDArray[np.int32]
-_Positions = npt.NDArray[np.int64]
 
 _SMALL = 4096
 _SHARE = 8
@@ -66,7 +66,7 @@ class _Layer:
         order = np.argsort(keys.first, kind="stable")
         return cls(keys.take(order), bucket_ids[order])
 
-    def find(self, keys: KeyFingerprints) -> _Positions:
+    def find(self, keys: KeyFingerprints) -> Positions:
         """Return the position of each key in the layer, -1 for an unknown key; shape (keys,)."""
         positions = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
@@ -170,7 +170,7 @@ class KeyIndex:
         return int(self.counts.sum())
 
 
-def last_positions(keys: KeyFingerprints) -> _Positions:
+def last_positions(keys: KeyFingerprints) -> Positions:
     """Return the position of the last occurrence of each distinct key.
 
     The positions are ordered by the first number of the fingerprints.

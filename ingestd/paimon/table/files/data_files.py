@@ -84,7 +84,7 @@ def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 
 def stored_fields(table: FileStoreTable, file: DataFileMeta) -> tuple[DataField, ...]:
-    """Return the columns of a data file, without copies of the key."""
+    """Return the columns of a data file, without the copies of the key (`_KEY_` columns)."""
     schema = table.schemas(file.schema_id)
     return (*SYSTEM_FIELDS, *schema.fields) if schema.primary_keys else tracked_fields(schema, file)
 
@@ -560,7 +560,7 @@ def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
 
 
 def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
-    """Return a file name made for the options `planned`, with the extension for `options`."""
+    """Return a file name with the extension for `options` in place of that for `planned`."""
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 

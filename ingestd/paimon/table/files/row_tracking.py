@@ -59,10 +59,10 @@ def with_row_ids(table: FileStoreTable) -> FileStoreTable:
 
 
 def rewritten_table(table: FileStoreTable) -> FileStoreTable:
-    """Return the handle of a table by which rewrites of files read and write rows.
+    """Return the handle of a table with which rewrites of its files read and write rows.
 
-    If the table has row tracking, its rows then also have the columns `_ROW_ID` and
-    `_SEQUENCE_NUMBER`.
+    If the table has row tracking, the handle has the additional columns `_ROW_ID` and
+    `_SEQUENCE_NUMBER`, so that rows keep them; otherwise it is `table` itself.
     """
     return with_row_ids(table) if table.options.row_tracking else table
 
@@ -70,7 +70,11 @@ def rewritten_table(table: FileStoreTable) -> FileStoreTable:
 def rewritten_files(
     table: FileStoreTable, files: Sequence[DataFileMeta]
 ) -> tuple[DataFileMeta, ...]:
-    """Return the manifest entries of files that were written with `rewritten_table` of `table`."""
+    """Return the manifest entries of files that were written with the handle `rewritten_table`.
+
+    If the table has row tracking, the entries get its schema, and state that the files also have
+    the columns `_ROW_ID` and `_SEQUENCE_NUMBER`.
+    """
     schema, written = table.schema, rewritten_table(table).schema
     if written is schema:
         return tuple(files)
@@ -108,7 +112,11 @@ def assign_row_ids(
 
 
 def tracked_fields(schema: TableSchema, file: DataFileMeta) -> tuple[DataField, ...]:
-    """Return the fields of a keyless table's data file, whose schema is `schema`."""
+    """Return the columns that a data file of a keyless table has, by its manifest entry.
+
+    `schema` is the schema of the file. After a rewrite, `_ROW_ID` and `_SEQUENCE_NUMBER` are among
+    the columns.
+    """
     if file.write_cols is None:
         return schema.fields
     by_name = {field.name: field for field in (*schema.fields, *TRACKING_FIELDS)}
@@ -182,9 +190,9 @@ def column_sources(
 ) -> list[tuple[list[DataFileMeta], list[DataField]]]:
     """Return which columns to read from which files of a group of `row_groups`.
 
-    Each item has files and the columns to read from them; the rows of several files, which are blob
-    files, follow each other. Columns that no file has, and `_ROW_ID`, are read from the first file.
-    Raises FormatError if blob files do not have all rows.
+    Each item has files and the columns to read from them. If an item has several files, they are
+    blob files, whose rows follow each other. Columns that no file has, and `_ROW_ID`, are read from
+    the first file. Raises FormatError if blob files do not have all rows.
     """
     ids = [{f.id for f in tracked_fields(table.schemas(file.schema_id), file)} for file in group]
     sources: dict[int, list[DataField]] = {}

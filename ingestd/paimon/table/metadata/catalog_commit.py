@@ -24,7 +24,7 @@ class PartitionChange:
     """The change of one partition by a snapshot: rows, bytes and files added minus deleted.
 
     `spec` are the values of the partition columns as text, by name. `last_file_creation_ms` is in
-    milliseconds of the epoch.
+    milliseconds of the epoch, `total_buckets` the bucket count of the files.
     """
 
     spec: Mapping[str, str]
@@ -59,7 +59,7 @@ class SnapshotCommit(Protocol):
 def partition_changes(
     table: "FileStoreTable", entries: Iterable[ManifestEntry]
 ) -> list[PartitionChange]:
-    """Return the changes of each partition, summed up from the delta entries of a snapshot."""
+    """Return the change of each partition, summed over the `entries` of a snapshot's delta."""
     parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         parts[entry.partition].append(entry)

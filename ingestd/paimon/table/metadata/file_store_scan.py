@@ -182,8 +182,8 @@ def live_files(
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of a snapshot in commit order; [] if `snapshot` is None.
 
-    `partition_filter` and `buckets` restrict the result (None: no restriction). Raises FormatError
-    if a manifest is missing or damaged.
+    `partition_filter` (serialized partitions, or a test of partition values) and `buckets` restrict
+    the result (None: no restriction). Raises FormatError if a manifest is missing or damaged.
     """
     if snapshot is None:
         return []
@@ -249,7 +249,10 @@ def prune_manifests(
 def partition_test(
     table: FileStoreTable, partition_filter: PartitionFilter | None
 ) -> Callable[[bytes], bool]:
-    """Return a function that tests if a serialized partition matches a filter (None: all match)."""
+    """Return a function that tests if a serialized partition matches a filter (None: all match).
+
+    A filter is a collection of serialized partitions, or a test of partition values.
+    """
     return _PartitionTest(table, partition_filter)
 
 

@@ -97,7 +97,7 @@ class FileStoreTable:
 
     @property
     def warehouse(self) -> str:
-        """The directory of the warehouse, two levels above the table directory."""
+        """The directory of the warehouse: the parent directory of the database's directory."""
         return self.path.rsplit("/", 2)[0]
 
     @cached_property

@@ -46,7 +46,10 @@ def index_key(entry: IndexManifestEntry) -> IndexKey:
 def split_index_entries(
     entries: Iterable[IndexManifestEntry],
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Return the first entry of each key, by key, and all other entries in order."""
+    """Return the first entry of each index key, by key, and all other entries in order.
+
+    The key of an entry is that of `index_key`.
+    """
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
     for entry in entries:
@@ -89,10 +92,11 @@ class _Base:
 class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
     """An immutable mapping of index keys to the entries of index files.
 
-    If its base is stored in a file, it is pickled as the path of this file and the changes since,
-    and the receiver reads the base on demand. If the base was deleted because its snapshot expired,
-    the receiver reads the newest index manifest that the sender knew instead; if that is missing
-    too, access raises FormatError.
+    `path` is the index manifest, read by `io`, that has the `entries` (None: they are in no file
+    yet). If there is such a file, the mapping is pickled as its path and the changes since, and the
+    receiver reads the file on demand. If the file was deleted because its snapshot expired, the
+    receiver reads the newest index manifest that the sender knew instead; if that is missing too,
+    access raises FormatError.
     """
 
     def __init__(

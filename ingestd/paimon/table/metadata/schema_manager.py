@@ -37,7 +37,7 @@ def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
     """Return the id of the newest schema, by probing the ids that follow an existing id `known`.
 
-    If `known` is the newest id, this takes one request. A listing may be outdated.
+    If `known` is the newest id, this takes one request. Unlike a listing, it is never outdated.
     """
     while has_file(io, paths.schema(known + 1)):
         known += 1

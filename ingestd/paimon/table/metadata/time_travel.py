@@ -24,7 +24,7 @@ def tag_path(paths: TablePaths, name: str) -> str:
 
 
 def tag_success_path(paths: TablePaths, name: str) -> str:
-    """Return the path of the success file of a tag."""
+    """Return the path of the success file of a tag, which signals that the tag was created."""
     return f"{paths.tag_dir}/{_TAG_SUCCESS_DIRECTORY}/{name}_SUCCESS"
 
 

@@ -42,7 +42,7 @@ FILE_BYTES = 1024 * 1024
 Picked = tuple[Positions, pa.Table]
 
 
-def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
+def is_ordered_by_age(files: Sequence[DataFileMeta]) -> bool:
     """Return whether the rows of each key are in order of age if the files are read in this order.
 
     That is, of any two files that may have a common key, the later has only newer rows. Files of
@@ -133,7 +133,7 @@ class BucketReader:
         files, rules = section.files, self.table.merge_rules
         if len(files) > 1 and picks_rows(rules):
             return PickedSection(self, section).rows()
-        oldest_first = ages_by_file(files)
+        oldest_first = is_ordered_by_age(files)
         fields = [*self.merge_fields, *self.system_fields(files, oldest_first=oldest_first)]
         parts = [self._file_rows(section, file, fields) for file in files]
         rows = pa.concat_tables(parts)
@@ -214,7 +214,7 @@ class PickedSection:
         self._reader = reader
         self._section = section
         self.files = section.files
-        self._oldest_first = ages_by_file(section.files)
+        self._oldest_first = is_ordered_by_age(section.files)
         schema, rules = reader.table.schema, reader.table.merge_rules
         system = reader.system_fields(section.files, oldest_first=self._oldest_first)
         # No file has the partition columns: a group of them would open the files for nothing.
@@ -277,7 +277,8 @@ def column_groups(
 ) -> list[list[DataField]]:
     """Return the groups of columns to read in the second pass, or [] if one pass suffices.
 
-    A group has about `GROUP_BYTES` in the files, or `FILE_BYTES` per file if that is more. One pass
+    `deciding` are the columns of the first pass, `others` the columns to divide into groups. A
+    group has about `GROUP_BYTES` in the files, or `FILE_BYTES` per file if that is more. One pass
     suffices if the files are not larger than one group.
     """
     total_bytes = sum(file.file_size for file in files)

@@ -33,7 +33,7 @@ from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader,
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_scan import live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
+from ingestd.paimon.table.read.bucket_read import BucketReader, is_ordered_by_age
 from ingestd.paimon.table.read.fallback_branch import FallbackBranch, fallback_branch
 from ingestd.paimon.table.read.key_filter import KeyFilter, among_keys, keys_predicate
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget
@@ -216,7 +216,7 @@ class _BucketLookup:
         """Return whether a row of a later file replaces all rows of its key in earlier files."""
         rules = self._table.merge_rules
         replaces = rules.engine == "deduplicate" and not rules.sequence_fields
-        return replaces and not rules.ignore_delete and ages_by_file(files)
+        return replaces and not rules.ignore_delete and is_ordered_by_age(files)
 
     def _keys_of(self, file: DataFileMeta) -> npt.NDArray[np.int64]:
         bounds = (comparable_key(self._types, key) for key in (file.min_key, file.max_key))

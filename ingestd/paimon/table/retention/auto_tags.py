@@ -43,12 +43,12 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 class TagPeriods:
     """The automatic tag options of a table.
 
-    `length` is the length of a period; `name` is the strftime format of tag names. Times are commit
-    times or, with `by_watermark`, watermarks, in the time zone `zone` (None: the zone of this
-    machine). Tags after the first are created when `delay` has passed after their period. `most` is
-    the maximum number of tags (None: no limit), `retained_ms` their retention time in milliseconds
-    (None: no expiry). With `completed`, a period without a snapshot also gets a tag, as soon as the
-    next snapshot exists.
+    `length` is the length of a period; `name` is the strftime format of tag names; with `is_daily`,
+    names may end with a time, as Java's do. Times are commit times or, with `by_watermark`,
+    watermarks, in the time zone `zone` (None: the zone of this machine). Tags after the first are
+    created when `delay` has passed after their period. `most` is the maximum number of tags (None:
+    no limit), `retained_ms` their retention time in milliseconds (None: no expiry). With
+    `completed`, a period without a snapshot also gets a tag, as soon as the next snapshot exists.
     """
 
     length: timedelta
@@ -81,11 +81,11 @@ class TagPeriods:
         return datetime.fromtimestamp(millis / 1000, self.zone).replace(tzinfo=None)
 
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
-        """Return the start of the period that is tagged when a snapshot has this time, or None.
+        """Return the start of the period to tag when a snapshot has this time; None if none is due.
 
-        `due` is the start of the period that follows the period of the newest tag (None: no tag).
-        The result is None until the period `due` and then `delay` are over. Afterwards it is the
-        last period that is over, or with `completed`, `due`.
+        `due` is the start of the period after that of the newest tag (None: no tag exists). If a
+        tag exists, nothing is due until the period `due` is over and `delay` has passed. The period
+        to tag is then the last one that is over, or `due` with `completed`.
         """
         if due is not None and time - self.delay < due + self.length:
             return None

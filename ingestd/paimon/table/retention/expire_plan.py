@@ -128,7 +128,8 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
     the maximum number, a snapshot expires if its successor is older than the retention time, so
     that a reader that began when it was the newest snapshot had this time to finish. At most
-    `retention.limit` snapshots expire. `time_of` returns the commit time of a snapshot.
+    `retention.limit` snapshots expire. `time_of` returns the commit time of a snapshot id (None: it
+    does not exist); times are in milliseconds of the epoch.
     """
     first, end = _bounds(window, retention)
     for snapshot_id in range(first, end):
@@ -143,9 +144,10 @@ def changelogs_end(
 ) -> int:
     """Return the id of the first long-lived changelog to keep, at most `latest_changelog`.
 
-    `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: the numbers to
-    retain count snapshots and changelogs together. `latest_changelog` is the newest changelog,
-    which is always kept. `time_of` returns the commit time of a snapshot or changelog.
+    `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: the numbers in
+    `retention` count snapshots and changelogs together. `latest_changelog` is the newest changelog,
+    which is always kept. `time_of` returns the commit time of a snapshot or changelog id (None: it
+    does not exist); times are in milliseconds of the epoch.
     """
     first, end = _bounds(window, retention)
     end = min(end, latest_changelog)

@@ -32,7 +32,10 @@ Keep = Callable[[ManifestEntry], bool]
 
 
 class TagNeeds:
-    """The data files that tags need although later snapshots deleted them."""
+    """The data files that tags need although later snapshots deleted them.
+
+    `tagged` are the snapshots of the tags.
+    """
 
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table
@@ -88,7 +91,11 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
 
 
 def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
-    """Return the paths of the changelog files of a snapshot, up to the first missing manifest."""
+    """Return the paths of the changelog files of a snapshot; [] if it has none.
+
+    If a manifest is missing, as after an interrupted expiry, only the files of the manifests before
+    it are returned.
+    """
     name = snapshot.changelog_manifest_list
     if name is None:
         return []

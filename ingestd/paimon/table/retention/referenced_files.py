@@ -186,7 +186,7 @@ def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tags: Collection[str]) -> list[Reference]:
-    """Return the snapshots and tagged snapshots of all branches of a table.
+    """Return the snapshots and tagged snapshots of all branches, each with the table on its branch.
 
     The tags `but_tags` of the table's own branch are left out. Raises FormatError if a snapshot or
     tag is damaged.
@@ -255,7 +255,8 @@ def unneeded_files(
 ) -> list[str]:
     """Return the paths, sorted, of the table's own files that no snapshot of `others` needs.
 
-    Raises FormatError if a metadata file of such a snapshot is missing or damaged.
+    `others` has pairs of a table on a branch and a snapshot. Raises FormatError if a metadata file
+    of such a snapshot is missing or damaged.
     """
     kept: set[str] = set()
     for branch, snapshot in others:

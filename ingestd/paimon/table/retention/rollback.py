@@ -21,9 +21,10 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 class Rollback:
     """A planned rollback: the snapshots, changelogs and tags after `target`, which it deletes.
 
-    `record` is the newest remaining snapshot with a progress record (None: no such snapshot). With
+    A progress record is a snapshot property with the Kafka offsets that the table contains.
+    `record` is the newest remaining snapshot with one (None: no such snapshot). With
     `forgets_record`, only deleted snapshots have progress records: afterwards, no snapshot states
-    which records the table contains. With `restored`, the target has expired, and its snapshot file
+    which offsets the table contains. With `restored`, the target has expired, and its snapshot file
     is written again from a tag.
     """
 

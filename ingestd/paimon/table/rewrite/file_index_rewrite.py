@@ -59,11 +59,12 @@ def rewrite_file_indexes(
 ) -> Iterator[IndexedPartition]:
     """Write missing file indexes; yield each partition after its commit.
 
-    A file is rewritten unless it has exactly the indexes that the options require. With `dry_run`,
-    nothing is written. `partition_filter` selects partitions (None: all). Raises ConfigError for a
-    table whose options require no indexes, UnsupportedError for a table that cannot be written,
-    FormatError for a damaged file, and CommitConflictError if other writers replaced files of a
-    partition three times; the partitions before it stay.
+    The indexes of a file are written unless it has exactly those that the options require. With
+    `dry_run`, nothing is written. `partition_filter` selects partitions (None: all). Raises
+    ConfigError for a table whose options require no indexes, UnsupportedError for a table that
+    cannot be written, FormatError for a damaged file, and CommitConflictError if other writers
+    replaced files of a partition three times; partitions that were committed before keep their
+    indexes.
     """
     if not column_indexes(table.schema):
         raise ConfigError(

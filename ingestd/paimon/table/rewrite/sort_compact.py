@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import ConfigError, storage_error
-from ingestd.paimon.merge.key_order import positions_by_number
+from ingestd.paimon.merge.key_order import Positions, positions_by_number
 from ingestd.paimon.merge.sort_words import RANK_BITS, SORTABLE, Keys, interleaved, words
 from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -193,17 +193,16 @@ _MOST_RANGES = 64
 _MOST_RANK = (1 << RANK_BITS) - 1
 
 Read = Callable[[], Iterator[pa.Table]]
-_Places = npt.NDArray[np.int64]
 
 
 class SortOrder(Protocol):
     """A sort order of rows, by which append tables are rewritten."""
 
-    def order(self, rows: pa.Table) -> _Places:
+    def order(self, rows: pa.Table) -> Positions:
         """Return the positions of the rows in sorted order; shape (n,)."""
         ...
 
-    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> npt.NDArray[np.int64]:
         """Return the range number of each row; shape (n,).
 
         This is the number of rows of `borders` that are less than or equal to the row; `borders` is
@@ -218,13 +217,13 @@ class ByColumns:
 
     names: tuple[str, ...]
 
-    def order(self, rows: pa.Table) -> _Places:
+    def order(self, rows: pa.Table) -> Positions:
         """Return the positions of the rows in sorted order; shape (n,)."""
         codes = sequence_codes([rows.column(name) for name in self.names])
         return np.lexsort(codes[::-1])
 
-    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row: how many of the `borders` are not after it.
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> npt.NDArray[np.int64]:
+        """Return the range number of each row: the number of `borders` less than or equal to it.
 
         `borders` has sorted rows; the result has the shape (n,).
         """
@@ -249,12 +248,12 @@ class ByAll:
         """Return the sort order by the columns `names`; ranks are taken from `sample`."""
         return cls({name: np.unique(words(sample.column(name))) for name in names})
 
-    def order(self, rows: pa.Table) -> _Places:
+    def order(self, rows: pa.Table) -> Positions:
         """Return the positions of the rows in sorted order; shape (n,)."""
         return np.argsort(self._keys(rows), kind="stable")
 
-    def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row: how many of the `borders` are not after it.
+    def ranges(self, rows: pa.Table, borders: pa.Table) -> npt.NDArray[np.int64]:
+        """Return the range number of each row: the number of `borders` less than or equal to it.
 
         `borders` has sorted rows; the result has the shape (n,).
         """
@@ -269,7 +268,7 @@ class ByAll:
 
 
 def sample_of(read: Read, rows: int) -> pa.Table:
-    """Return a sample of evenly spread rows of `read`, which yields `rows` rows in total.
+    """Return a sample of evenly spread rows; `read` yields all rows, `rows` is their number.
 
     The sample has from `SAMPLE_ROWS` to twice as many rows, or all rows if there are fewer.
     """
@@ -284,8 +283,8 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
     """Yield the rows of `read` in the given order, in parts of at most about `MEMORY` bytes.
 
-    `size` is the approximate size of all rows in bytes; `sample` has some of the rows, with the
-    sort columns. Raises StorageError if the local disk is full.
+    `read` yields all rows; `size` is their approximate size in bytes; `sample` has some of them,
+    with the sort columns. Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:

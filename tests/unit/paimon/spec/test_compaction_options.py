@@ -54,10 +54,10 @@ def test_lookups_are_needed_where_the_older_row_counts(
 
 def test_gentle_lookups_wait_for_some_files() -> None:
     lookup = {"changelog-producer": "lookup", "lookup-compact": "gentle"}
-    assert compaction_options(schema(**lookup)).gentle_runs == 10
+    assert compaction_options(schema(**lookup)).min_level_0_runs == 10
     few = {"lookup-compact.max-interval": "2"}
-    assert compaction_options(schema(**lookup, **few)).gentle_runs == 5
-    assert compaction_options(schema(changelog_producer="lookup")).gentle_runs is None
+    assert compaction_options(schema(**lookup, **few)).min_level_0_runs == 5
+    assert compaction_options(schema(changelog_producer="lookup")).min_level_0_runs is None
 
 
 def test_off_peak_hours_need_a_beginning_and_an_end() -> None:

@@ -93,7 +93,7 @@ def test_where_level_0_must_be_empty_its_files_move_up(
 
 def test_gently_level_0_is_emptied_when_there_is_enough_of_it() -> None:
     given = [*level_0(1, 1, 1), RunSize(5, 10**6)]
-    gentle = {"forces_level_0": True, "gentle_runs": 4, "trigger": 9}
+    gentle = {"forces_level_0": True, "min_level_0_runs": 4, "trigger": 9}
     assert chosen(given, **gentle) is None
     assert chosen([RunSize(0, 1), *given], **gentle) == CompactionPick(4, 4, "level-0")
 

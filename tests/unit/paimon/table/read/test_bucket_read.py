@@ -12,7 +12,7 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
+from ingestd.paimon.table.read.bucket_read import BucketReader, is_ordered_by_age
 from ingestd.paimon.table.read.scan_plan import group_by_bucket, sections
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table, put
@@ -99,7 +99,7 @@ def test_files_show_the_age_of_rows_if_none_reaches_into_another(
         replace(data_file("f"), level=level, min_sequence_number=low, max_sequence_number=high)
         for level, low, high in files
     ]
-    assert ages_by_file(metas) is expected
+    assert is_ordered_by_age(metas) is expected
 
 
 def test_rows_are_merged_by_their_numbers_where_files_do_not_show_it() -> None:
