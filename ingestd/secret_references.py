@@ -22,15 +22,15 @@ class UnresolvedError(Exception):
 
 
 def holds_reference(text: str | None) -> bool:
-    """Return whether a text contains a reference, `${env:NAME}` or `${file:PATH}`; False for
-    None.
+    """Return whether a text contains a reference, `${env:NAME}` or `${file:PATH}`.
+
+    Returns False for None.
     """
     return text is not None and _REFERENCE.search(text) is not None
 
 
 def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
-    """Return a text with its references `${env:NAME}` and `${file:PATH}` replaced by their
-    values.
+    """Return a text with its references `${env:NAME}` and `${file:PATH}` replaced by their values.
 
     `environ` has the variables; a relative path starts from `folder`. Raises UnresolvedError if a
     reference is invalid, or its variable or file cannot be read.

@@ -440,8 +440,9 @@ class FormatDescriptor:
     it raises ConfigError if required settings are missing. `recognizes` takes the object of a JSON
     message (or its payload, if it has a schema and a payload), and `recognizes_schema` the
     registered schema of a binary message. `fallback` are the messages for which the format is the
-    default. `registry` is the use of a schema registry, and `event_time` the field with the time of
-    a change. `type_mapping` are the supported options of `ingestd.cdc.columns.type_mapping`.
+    default: "object" (JSON objects), "bytes" (all others) or None. `registry` states whether
+    messages refer to schemas in a registry, and `event_time` is the field with the time of a
+    change. `type_mapping` are the supported options of `ingestd.cdc.columns.type_mapping`.
     `source_position`, `truncates` and `schema_changes` state whether messages can contain these.
     """
 

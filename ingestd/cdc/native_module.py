@@ -92,8 +92,7 @@ class NativeProtobuf(Protocol):
     """A native reader of the simple fields of Protobuf messages of one type."""
 
     def read(self, texts: Sequence[bytes], skip: int) -> tuple[ArrowArray, ArrowArray, Any] | None:
-        """Return structs with the fields in the order of their numbers, and the residual
-        messages.
+        """Return structs with the fields in the order of their numbers, and the residual messages.
 
         A residual message has the fields that this reader does not decode. The third value has a
         byte for each message: 0, or 1 if the message must be decoded in Python. `skip` bytes

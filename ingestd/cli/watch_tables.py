@@ -129,7 +129,10 @@ def table_detail(document: Document, name: str) -> RenderableType:
 
 
 def plain_table(first: str, *others: str) -> Table:
-    """Return an empty console table: the first column for names, the others for numbers."""
+    """Return a console table without rows, with these column titles.
+
+    The first column is for names, the others are for numbers, aligned to the right.
+    """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column(first)
     for name in others:

@@ -92,8 +92,7 @@ def hash_of(cells: bytes) -> int:
 
 
 def part_of(key_cells: bytes) -> str:
-    """Return the hash partition of a key, hexadecimal digits, given the concatenated cells of the
-    key.
+    """Return the hash partition of a key, hexadecimal digits, given the key's concatenated cells.
 
     Hash partitions divide the rows of tables whose keys have no common order in lake and database.
     """

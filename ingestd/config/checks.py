@@ -272,7 +272,7 @@ def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema
     where.check(types)
     needed = settings.shape.depends_on(where.sources)
     for column in settings.shape.computed:
-        if column.name in needed and column.is_another_each_time:
+        if column.name in needed and column.depends_on_time:
             raise ConfigError(
                 f"{where}: {column} changes with the time, so that records that are read again "
                 "would give other rows; use another column"

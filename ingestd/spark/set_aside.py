@@ -247,11 +247,11 @@ class SetAsideTopics:
         return bool(refused or result.unreadable)
 
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
-        """Set aside partitions whose records exceed a worker's memory; return whether any were.
+        """Set aside partitions with records that exceed a worker's memory; return whether any were.
 
-        Called after a worker was lost. The ranges are read again in separate processes to find the
-        partitions. The batch then reads nothing of them, not even earlier records: the client
-        fetches ahead, which would kill the next worker, too.
+        Called after a worker was lost. The ranges are read again in separate processes to find
+        these partitions. The batch then leaves them out, with the readable records before a large
+        one: the client fetches ahead, which would kill the next worker, too.
         """
         ranges = list(ranges)
         starts, culprits = starts_of(ranges), self.culprits(ranges)

@@ -34,4 +34,4 @@ class SpanSink(Protocol):
         """Receive a finished span with its children."""
 
     def close(self) -> None:
-        """Send pending spans and close; returns within seconds."""
+        """Send pending spans for a few seconds at most, then stop; spans that remain are lost."""

@@ -52,16 +52,16 @@ def record_comments(record: AvroNode) -> Comments:
 def schema_events(
     chunk: RecordChunk, batch: ChangeBatch, record: AvroNode
 ) -> list[SchemaChangeEvent]:
-    """Return the events with the renames and the comments in a record type.
+    """Return the schema change events for the aliases and `doc` attributes of a record type.
 
-    `batch` has the rows of this type.
+    `batch` has the rows of this type. The list is empty if the type has neither.
     """
     renames = alias_events(chunk, batch, former_names(record))
     return renames + comment_events(chunk, batch, record_comments(record))
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """Return a list with the event that renames columns before the rows of a batch.
+    """Return a list with one event that renames columns, which applies to the rows of a batch.
 
     `names` are the (old, new) names in the schema of the batch. Without names the list is empty.
     The log position of the event is just before the smallest log position of the batch, or 0 if

@@ -78,9 +78,10 @@ def _cells(kind: str, children: tuple[AvroNode, ...]) -> int:
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
-    """Parse a schema; `references` are schemas whose named types it may use.
+    """Parse an Avro schema, given as JSON text; return its root node.
 
-    Raises AvroSchemaError if the schema is invalid or not supported.
+    `references` are the texts of schemas whose named types the schema may use. Raises
+    AvroSchemaError if the schema is invalid or not supported.
     """
     parser = _Parser()
     try:

@@ -60,11 +60,12 @@ class AvroReader:
     def read(
         self, messages: Sequence[bytes], skip: int, record: AvroNode, wanted: Wanted | None = None
     ) -> MessageFields:
-        """Read fields of messages into arrays, one array for each of `wanted` (None: all fields).
+        """Read fields of messages into arrays, one for each field in `wanted` (None: all fields).
 
-        `record` is the writer schema; `skip` bytes precede each encoded record. A message must
-        match the whole schema, regardless of the requested fields. Raises ConfigError if the
-        messages are too large to be read together.
+        `wanted` maps a field to the fields of its record value that are read (None: all). `record`
+        is the writer schema; `skip` bytes precede each encoded record. A message must match the
+        whole schema, regardless of the requested fields. Raises ConfigError if the messages are too
+        large to be read together.
         """
         if wanted is None:
             wanted = dict.fromkeys(record.names)

@@ -47,9 +47,7 @@ class _Row(msgspec.Struct, gc=False):
 
 
 class RowValues:
-    """Splits message values into the schema envelope of Connect's JSON converter, if any, and the
-    row.
-    """
+    """Splits message values into a row and an optional Connect schema envelope."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False, is_row=True)

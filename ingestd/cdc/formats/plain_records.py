@@ -67,9 +67,10 @@ class FieldReader(Protocol):
 
 
 class PlainRecords:
-    """A decoder of rows with registered schemas.
+    """A decoder of rows with registered schemas, for the format `name`.
 
-    It caches for each topic whether message keys have a schema.
+    `reader` decodes the messages of each schema. For each topic, it is cached whether message keys
+    have a schema.
     """
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:

@@ -114,8 +114,7 @@ class TruncateEvent(NamedTuple):
 
 
 class TableNormalizers:
-    """A cache of normalizers by the fields of messages, such as the table name, that determine
-    them.
+    """A cache of normalizers by the message fields, such as the table name, that determine them.
 
     If `images` is set, cached normalizers keep before images.
     """

@@ -135,8 +135,8 @@ def make_plan(
     before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     plain, change = all(map(has_plain_name, columns)), _change_struct(source, row, before)
-    changes = _decoders(change, None if plain else normalized_images)
-    keys = _decoders(key, None if plain else normalized)
+    changes = _decoders(change, None if plain else escape_image_names)
+    keys = _decoders(key, None if plain else escape_field_names)
     specs = row_specs(plan_columns, key_columns, images=wants.images) if module else None
     native = native_reader_of_events(module, source, specs) if module and specs else None
     return RowPlan(
@@ -221,8 +221,8 @@ def escaped_name(name: str) -> str:
     return _ESCAPED.sub(lambda match: f"{_MARK}{ord(match[0]):02x}", name)
 
 
-def normalized(message: bytes) -> bytes:
-    """Return a JSON object with its field names escaped for msgspec.
+def escape_field_names(message: bytes) -> bytes:
+    """Escape the field names of a JSON object for msgspec, without changing its values.
 
     Raises MsgspecError, UnicodeDecodeError or RecursionError if a name may need escaping and the
     object is invalid.
@@ -232,8 +232,8 @@ def normalized(message: bytes) -> bytes:
     return _renamed(message)
 
 
-def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Return a JSON object with the field names in its row images escaped for msgspec.
+def escape_image_names(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
+    """Escape the field names in the row images of a JSON object for msgspec.
 
     `images` are the fields of the object that contain row images. Raises MsgspecError,
     UnicodeDecodeError or RecursionError if a name may need escaping and the object is invalid.

@@ -293,7 +293,7 @@ def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str
     """
     key = None if payloads.keys is None else payloads.keys[index]
     try:
-        return memory.lacking(look_into(payloads.values[index], key, images=memory.wants.images))
+        return memory.lacking(column_kinds(payloads.values[index], key, images=memory.wants.images))
     except RecordError:
         return []
 
@@ -358,7 +358,7 @@ class _Learning:
             try:
                 key = None if keys is None else keys[index]
                 value, images = self._messages.values[index], self._memory.wants.images
-                kinds[index] = look_into(value, key, images=images)
+                kinds[index] = column_kinds(value, key, images=images)
             except RecordError as error:
                 self._bad[index] = error.reason
         return kinds
@@ -422,7 +422,7 @@ class _Learning:
         return batch
 
 
-def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
+def column_kinds(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
     """Return the kinds of the values in a message by column; columns are fields of rows and keys.
 
     The fields of the before image are included if `images` is set or the message has no key. Raises
@@ -471,9 +471,9 @@ def check_column_name(name: str) -> None:
 
 
 def with_counts(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts of value kinds by column, with each message counted `weight` times.
+    """Return counts of value kinds by column: those in `before`, plus those of the messages.
 
-    `before` are the counts without the messages.
+    Each message is counted `weight` times.
     """
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in messages:

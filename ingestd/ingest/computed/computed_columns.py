@@ -55,7 +55,7 @@ class ComputedColumn:
         return () if source is None else (source,)
 
     @property
-    def is_another_each_time(self) -> bool:
+    def depends_on_time(self) -> bool:
         """Whether the value depends on the time, so that a repeated run can give another value."""
         if isinstance(self.call, Expression):
             return self.call.depends_on_time

@@ -70,10 +70,9 @@ def metadata_type(name: str) -> DataType:
 
 
 def metadata_column_name(name: str) -> str:
-    """Return the table's column name for a metadata column: `NAME` for `headers.NAME`, else the
-    name.
+    """Return the table's column name for a metadata column: `NAME` for `headers.NAME`.
 
-    The metadata prefix of the table is not included.
+    All other names are unchanged. The metadata prefix of the table is not included.
     """
     return name.removeprefix(_HEADER)
 

@@ -11,6 +11,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
 from ingestd.paimon.spec.table_schema import TableSchema
 
 Verdict = Literal["create", "alter", "keep", "impossible"]
+"""Whether a table is created, altered, left unchanged, or cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,13 @@ class ColumnPreview:
 class TablePreview:
     """A target table as the sample would create or change it.
 
-    `problem` is the reason why the table cannot be created or changed, or None; if it is set, the
-    columns, keys, buckets and options are taken from the existing table, or empty if no table
-    exists. `rows` are the numbers of rows by row kind. `dropped` are the columns that would be
-    dropped. `filtered` is the number of rows that do not pass the row filter `where`; with a
-    primary key, `rows` counts them as deletes. If deletes are kept as updates, `deleted_at` is the
-    column with their time, and `rows` counts them as updates.
+    `verdict` is "create", "alter", "keep" (no change of the schema) or "impossible". `problem` is
+    the reason why the table cannot be created or changed, or None; if it is set, the columns, keys,
+    buckets and options are taken from the existing table, or empty if no table exists. `rows` are
+    the numbers of rows by row kind. `dropped` are the columns that would be dropped. `filtered` is
+    the number of rows that do not pass the row filter `where`; with a primary key, `rows` counts
+    them as deletes. If deletes are kept as updates, `deleted_at` is the column with their time, and
+    `rows` counts them as updates.
     """
 
     table: str

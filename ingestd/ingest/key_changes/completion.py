@@ -26,8 +26,7 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 def complete_rows(
     context: BatchContext, identifier: str, blobs: list[RowBlob], log: RecordLog | None = None
 ) -> tuple[list[RowBlob], int]:
-    """Look up the values that key-changing updates of a table omitted, and return the filled
-    blobs.
+    """Look up the values that key-changing updates of a table omitted, and return the filled blobs.
 
     Values are read from `log` (None: Kafka) and from the table. A value that is not found stays
     marked as omitted, because `fill_unavailable` may still find it in the existing row of the key.

@@ -285,7 +285,7 @@ def _plain(schema: TableSchema) -> TableSchema:
 def compare_rows(
     expected: FileStoreTable, actual: FileStoreTable, snapshot_id: int | None
 ) -> RowDifference:
-    """Compare the rows of two tables: `expected` as of its newest snapshot, `actual` as of another.
+    """Compare the rows of two tables: `expected` at its newest snapshot, `actual` at `snapshot_id`.
 
     If `snapshot_id` is None, `actual` counts as empty. Only columns of `actual` are compared. Uses
     about 100 bytes of memory for each expected row. Raises the errors of reading the tables.

@@ -103,10 +103,9 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
     """Return a function for `begin` that returns the covered offsets in the claims file.
 
     `claims` is the content of the file (None: missing or damaged). The offsets are valid if only
-    the progress records were removed. The function raises ConfigError if the file is missing or
-    damaged or has no entry for the table, if the table was rolled back or restored since the file
-    was written, or if it has another number of rows and rows would count twice: a daemon may have
-    ended after a commit and before it wrote the file.
+    the progress records were removed. The function raises ConfigError if the file has no entry for
+    the table, if the table was rolled back or restored since the file was written, or if it has
+    another number of rows and rows would count twice (a daemon ended before it wrote the file).
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -21,7 +21,7 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.cdc.source_position import effective_positions
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
-from ingestd.ingest.rows.kept_deletes import keep_deletes, without_column
+from ingestd.ingest.rows.kept_deletes import deletes_without_column, keep_deletes
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
 from ingestd.ingest.rows.row_shape import (
     ShapedBatch,
@@ -241,9 +241,9 @@ def without_invalid(
     """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 
     `context` is the state of the table (None: the table does not exist). `case_sensitive` is
-    whether the catalog accepts new columns with capital letters. If such a column is part of the
-    message key, or no other column remains, the batch is unchanged and all its rows fail. Otherwise
-    no row fails if the policy ignores columns that are not allowed.
+    whether the catalog accepts new columns with capital letters. If a key column is invalid, or all
+    columns are, the batch is unchanged and all its rows fail. Otherwise no row fails if the policy
+    ignores columns that are not allowed.
     """
     options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
@@ -388,7 +388,7 @@ def conform(
     kinds = _row_kinds(batch, columns, rules)
     columns.update(_row_columns(batch, schema, kinds))
     if soft is not None:
-        failures.extend(without_column(batch, schema, soft))
+        failures.extend(deletes_without_column(batch, schema, soft))
         columns.update(keep_deletes(columns, schema, soft))
         kinds = columns[KIND].to_numpy()
     failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))

@@ -48,7 +48,9 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
     return times.take(pa.array(indices, mask=~deletes))
 
 
-def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:
+def deletes_without_column(
+    batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes
+) -> Iterator[Failure]:
     """Yield one failure for all deletes if the table lacks the column for the time of deletes.
 
     The table lacks it if its settings did not allow adding the column.

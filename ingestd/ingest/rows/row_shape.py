@@ -387,14 +387,14 @@ def writes_before_images(table: FileStoreTable) -> bool:
 def without_before_images(
     shaped: ShapedBatch, table: FileStoreTable, key: Sequence[str], changes: ChangeBatch
 ) -> ShapedBatch:
-    """Remove before images, except of updates that changed one of the columns `key`.
+    """Remove the before images that the table does not need, and count updates of unknown keys.
 
-    `key` are the primary key columns that the message key lacks. The kept before images become
-    DELETE rows, which remove the row of the old key. Unless `key` is empty, before images that no
-    row of the same record follows become DELETE rows, too. If the changelog of the table contains
-    before images, all of them remain unchanged. Unless `key` is empty or messages have no key,
-    updates without a before image are counted in `unknown_keys`, those that a row filter has turned
-    into deletes included: `changes` are the rows before they were shaped.
+    `key` are the primary key columns that the message key lacks. If the changelog of the table
+    contains before images, all remain. Otherwise only before images of updates that changed a
+    column of `key` remain, and if `key` is not empty, those that no row of the same record follows;
+    they become DELETE rows, which remove the row of the old key. Updates without a before image are
+    counted in `unknown_keys`, unless `key` is empty or messages have no key. They are counted in
+    `changes`, the rows before a row filter may have turned them into deletes.
     """
     batch = shaped.batch
     kinds, offsets = batch.row_kind, batch.offset

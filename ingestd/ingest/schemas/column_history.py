@@ -152,7 +152,7 @@ def not_applied(
 ) -> tuple[ProvenChange, ...]:
     """Return the changes of a statement that are later than all changes in a column history.
 
-    A statement that was sent again has the position of one that was applied.
+    If the source sent a statement again, its position is not later, so it is left out.
     """
     newest = reduce(later_point, (change.point for change in column_history), NO_POINT)
     applied = {(change.position, change.old, change.new) for change in column_history}

@@ -142,7 +142,7 @@ def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> Non
     """
     in_order(shape.computed)
     for column in shape.computed:
-        if column.name in primary_keys and column.is_another_each_time:
+        if column.name in primary_keys and column.depends_on_time:
             raise ConfigError(
                 f"{column}: a primary key column must keep its value when a record is read again"
             )

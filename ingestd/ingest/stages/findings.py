@@ -111,11 +111,10 @@ class Findings:
     _samples: list[RejectedSample] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Count the records of a chunk of a source, and record the findings about its `shaped`
-        rows.
+        """Count the records of a chunk, and record the findings about its rows, `shaped`.
 
-        Raises NotCachedError, before anything is counted, if a cached chunk lacks the bytes of a
-        record whose event time is read.
+        `source` is the source of the chunk. Raises NotCachedError, before anything is counted, if a
+        cached chunk lacks the bytes of a record whose event time is read.
         """
         EventClock(self.sources, self.times).note(source, chunk, shaped)
         for rows in shaped:

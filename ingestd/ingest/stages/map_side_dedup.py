@@ -215,10 +215,10 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
 
 
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the rows with source positions raised to the largest earlier position in their slot.
+    """Raise the source position of each row to the largest one of the rows before it in its slot.
 
-    Positions order the rows of several topic partitions, so the positions of dropped rows must be
-    taken into account. `slots` has the slot of every row; shape (rows,).
+    The rows of several topic partitions are ordered by position, and rows that are dropped
+    afterwards would have affected this order. `slots` has the slot of every row; shape (rows,).
     """
     if POSITION not in rows.column_names:
         return rows

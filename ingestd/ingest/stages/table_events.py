@@ -36,7 +36,10 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 class TableEvents:
-    """Records the table events of one source in the findings of a task."""
+    """Records the truncates, renames, drops and comments that messages of one source contain.
+
+    They are recorded in `findings`, for the target tables of the batch.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class TableEvents:
         self._source = source
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
-        """Record all events of a chunk; return dead letters for the rejected events.
+        """Record truncates and schema changes of a chunk; return dead letters for rejected ones.
 
         Raises SchemaConflictError if a schema change cannot be applied and the policy fails,
         PolicyStopError or ConfigError if routing or computed columns do not allow the source table,

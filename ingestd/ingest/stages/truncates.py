@@ -79,10 +79,10 @@ class Truncates:
     refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
-        """Decide on the truncates that a run of the batch has found.
+        """Decide on the truncates that a run of the batch has found: `accepted`, or `refused`.
 
-        Raises PolicyStopError if a truncate is ambiguous and the policy of its table fails, and the
-        errors of the functions of `stream`.
+        `stream` provides the state of logs and tables. Raises PolicyStopError if a truncate is
+        ambiguous and the policy of its table fails, and the errors of the functions of `stream`.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:

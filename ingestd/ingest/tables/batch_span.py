@@ -35,9 +35,9 @@ class TableStep:
     `topic_keys` are the keys of the topics from which the batch has rows for the table,
     `source_tables` the source tables of these rows, and `rows` their numbers by row kind.
     `truncated` is the point of a truncate (None: no truncate), and `reached` the latest point of
-    the rows. `batch` names the batch. `dropped` are names of carried snapshot properties that are
-    removed. `watermark` is the watermark of the new snapshot, in milliseconds since the epoch; None
-    keeps the watermark of the newest snapshot.
+    the rows. `batch` names the batch. `dropped` are names of properties of the previous snapshot
+    that the new one does not repeat. `watermark` is the watermark of the new snapshot, in
+    milliseconds since the epoch; None keeps the watermark of the newest snapshot.
     """
 
     topic_keys: frozenset[str] = frozenset()

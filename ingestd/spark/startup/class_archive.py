@@ -25,9 +25,10 @@ _LAYOUT = b"1\n"
 
 
 def archive_folder() -> Path | None:
-    """Return the folder of archives: INGESTD_CLASS_ARCHIVE, or a folder in the user's cache.
+    """Return the folder of the JVM's class archives (class data sharing).
 
-    Returns None if the variable is `off`, or if the user has no home folder.
+    It is INGESTD_CLASS_ARCHIVE, or a folder in the user's cache. Returns None if the variable is
+    `off`, or if the user has no home folder.
     """
     folder = os.environ.get(FOLDER, "")
     if folder.lower() == OFF:
@@ -42,7 +43,7 @@ def archive_folder() -> Path | None:
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """Return the path of the archive for a `java` program and jars, whether it exists or not.
+    """Return the path of the class archive for a `java` program and jars, whether it exists or not.
 
     Returns None if INGESTD_CLASS_ARCHIVE is `off`, or if the user has no home folder.
     """

@@ -104,7 +104,7 @@ def name_process(name: str) -> None:
 
 
 def forget_archives() -> None:
-    """Remove archives from the import path, and never read their directories again.
+    """Remove zip archives from Python's import path, and never read their directories again.
 
     They stay on the path if PySpark itself can only be imported from one of them. Archives do not
     change while Spark runs, so their directories need not be read again.

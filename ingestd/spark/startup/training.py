@@ -34,7 +34,7 @@ _TIMEOUT_SECONDS = 300.0
 
 
 class CountingSource(DataSource):
-    """A data source with an endless stream of empty batches."""
+    """A data source with an endless stream of empty batches, for a query that needs no broker."""
 
     @classmethod
     def name(cls) -> str:
@@ -51,7 +51,10 @@ class CountingSource(DataSource):
 
 
 class CountingReader(DataSourceStreamReader):
-    """A reader whose offsets count up by one."""
+    """A reader of empty batches, whose offsets count up by one.
+
+    Like its source, it serves a query that needs no broker.
+    """
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
         """Return offset 0."""
@@ -75,7 +78,7 @@ class CountingReader(DataSourceStreamReader):
 
 
 def create_archive() -> Path | None:
-    """Create the archive if it is missing, and return its path; None if that is not possible.
+    """Create the class archive if it is missing, and return its path; None if that is not possible.
 
     Ends the Spark session and the JVMs of this process. Raises ConfigError if Java is missing, and
     SparkSettingError or SparkMasterError if Spark does not start.

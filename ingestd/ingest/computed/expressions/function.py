@@ -74,8 +74,7 @@ def argument_types_error(what: str, arguments: Sequence[Argument]) -> ConfigErro
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
-    """Raise ConfigError unless the type of each argument of the function `what` is one of
-    `roots`.
+    """Raise ConfigError unless the type of each argument of the function `what` is one of `roots`.
 
     `roots` are type names without parameters, such as DECIMAL. An argument without a type, such as
     NULL, is accepted.
