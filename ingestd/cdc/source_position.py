@@ -23,7 +23,12 @@ LAST_ROW = 2**_ROW_BITS - 1
 
 
 class SourcePosition(msgspec.Struct, gc=False):
-    """The fields of `source` that contain the log position of a change."""
+    """The fields of a Debezium event's `source` that contain the log position of the change.
+
+    `snapshot` marks rows of a snapshot. `lsn` is PostgreSQL's log sequence number; `file`, `pos`
+    and `row` are the name of MySQL's binary log file, the offset in it, and the number of the row
+    in the event at this offset.
+    """
 
     snapshot: str | bool | None = None
     lsn: int | str | None = None

@@ -61,8 +61,8 @@ class BinlogPosition:
     """A position at the end of a binary log, to compare with the changes of a connector.
 
     `gtids` has the last transaction number of each origin: a domain (MariaDB), or a UUID with its
-    tag (MySQL). `file` and `pos` are a binary log file's number and an offset in it; `file` is -1
-    if the user may not read it.
+    tag (MySQL). `server_id` is the id of the server; `file` and `pos` are the number of its binary
+    log file and an offset in it; `file` is -1 if the user may not read it.
     """
 
     gtids: Mapping[str, int]
@@ -124,7 +124,11 @@ def _last_of_origin(gtid: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class BinlogReader:
-    """The progress of a MySQL or MariaDB connector, read from the newest records of its topics."""
+    """The progress of a MySQL or MariaDB connector, read from the newest records of its topics.
+
+    `connection` is a session with the database. `clusters` are the clients of brokers by source,
+    and `log` reads the topics of `sources`.
+    """
 
     connection: Connection
     sources: Mapping[str, KafkaSource]

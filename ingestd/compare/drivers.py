@@ -31,7 +31,7 @@ class SchemaMovedError(SourceError):
 
 
 class PostgresConnection:
-    """A session of PostgreSQL.
+    """A session of PostgreSQL, in which a statement may take `statement_seconds`.
 
     Raises ConfigError if the driver is not installed or the URL cannot be read, SourceError if the
     connection fails.
@@ -82,7 +82,7 @@ class PostgresConnection:
 
 
 class MySqlConnection:
-    """A session of MySQL or MariaDB.
+    """A session of MySQL or MariaDB, in which a statement may take `statement_seconds`.
 
     Raises ConfigError if the driver is not installed or the URL cannot be used, SourceError if the
     connection fails.
@@ -142,7 +142,7 @@ class MySqlConnection:
 
 
 def connect(url: str, statement_seconds: float) -> Connection:
-    """Connect to a source database.
+    """Connect to a source database; a statement may take `statement_seconds`.
 
     Raises ConfigError for a URL that cannot be used or a driver that is not installed, SourceError
     if the connection fails.

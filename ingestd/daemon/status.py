@@ -104,7 +104,9 @@ class RunningBatch:
 class Status:
     """The state of a pipeline; thread-safe.
 
-    `clock` returns seconds since 1970, `ticks` the seconds of a monotonic clock.
+    `version` is the version of ingestd, and `sources` are the names of the sources. A batch is
+    overdue after `batch_timeout` seconds. `clock` returns seconds since 1970, `ticks` the seconds
+    of a monotonic clock.
     """
 
     def __init__(

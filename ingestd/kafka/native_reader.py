@@ -104,8 +104,9 @@ def _log_reason(reason: str) -> None:
 class NativeKafkaReader:
     """A `Reader` that uses the consumer of the native extension.
 
-    `token` computes OAUTHBEARER tokens (None: not needed). Raises ValueError for invalid
-    properties.
+    `addresses` has the client library's functions, by name, and `token` computes OAUTHBEARER tokens
+    (None: not needed). Raises ValueError for invalid properties; methods raise SourceError if the
+    client library fails.
     """
 
     def __init__(

@@ -44,9 +44,10 @@ class Planner:
     `limits` is the maximum number of offsets in a batch by source. `epochs` are the leader epochs
     of the positions of the first batch, and `covered` the offsets that the most advanced table
     covers: if a log lost part of them, `next_batch` raises LogChangedError even while earlier
-    records are read again. New topics and partitions join the next batch and are read from the
-    beginning; topics that a source no longer selects are dropped. The first batch fixes where a
-    bounded source ends, so later topics and partitions are not read.
+    records are read again. `connect` returns the client of a source. New topics and partitions join
+    the next batch and are read from the beginning; topics that a source no longer selects are
+    dropped. The first batch fixes where a bounded source ends, so later topics and partitions are
+    not read.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class PythonReader:
     """A `Reader` that uses the consumer of the Python client.
 
     With `headers`, records have their headers and timestamp types. Raises KafkaException, TypeError
-    or ValueError for invalid properties.
+    or ValueError for invalid properties; methods raise SourceError if the client library fails.
     """
 
     def __init__(self, properties: Mapping[str, Any], *, headers: bool) -> None:

@@ -82,7 +82,8 @@ class CommitGuard(Protocol):
 class MicroBatch:
     """Runs the micro-batches of a pipeline, from planned offsets to committed snapshots.
 
-    `read_offsets` returns the offsets planned for a batch id.
+    `read_offsets` returns the offsets planned for a batch id. `commit_guard` checks leadership and
+    topics before a batch is read and committed, and `listener` gets the events of batches.
     """
 
     def __init__(

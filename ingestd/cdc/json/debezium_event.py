@@ -43,7 +43,10 @@ class _Source(SourcePosition, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row change or a truncate, with its source table and log position."""
+    """A row change or a truncate, with its source table and log position.
+
+    `head` has the outer fields of the payload, undecoded.
+    """
 
     head: Head
     source: SourceTable

@@ -98,7 +98,8 @@ class TableNormalizer:
 class NormalizedEvent(msgspec.Struct, gc=False):
     """The row changes of one message, as normalized events in JSON.
 
-    `key` is the message key if it is the key of the rows, else `NO_KEY`.
+    `normalizer` describes the table and its columns. `key` is the message key if it is the key of
+    the rows, else `NO_KEY`.
     """
 
     normalizer: TableNormalizer

@@ -72,10 +72,9 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TooManyCellsError(Exception):
-    """A batch of these messages would consist mostly of nulls.
+    """A batch of these messages, which has to be split, would consist mostly of nulls.
 
-    The number of columns that the table lacks, times the number of messages, exceeds the bytes of
-    the messages. They are then decoded in several batches.
+    The number of columns that the table lacks, times the number of messages, exceeds their bytes.
     """
 
 
@@ -132,10 +131,9 @@ class TableMemory:
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether the plan can decode these messages into one batch.
+        """Return whether the plan, if any, can decode these messages into one batch.
 
-        It cannot if too many cells would be in columns that the table lacks. Returns True if there
-        is no plan.
+        It cannot if too many cells would be in columns that the table lacks.
         """
         return self.plan is None or not exceeds_cell_budget(self.width, values)
 
@@ -188,10 +186,10 @@ def decode_if_uniform(
 def read_natively(
     native: NativeReader | None, plan: RowPlan, messages: Messages
 ) -> TableChanges[PlanColumn]:
-    """Read messages natively into changes; their values are converted when they are assembled.
+    """Read messages by the native reader `native` into changes, whose values are not converted yet.
 
-    Raises one of `CELL_ERRORS` if there is no reader, or if only Python can decode the messages;
-    for this reason, their assembly may raise these errors, too.
+    Raises one of `CELL_ERRORS`, as `assemble_changes` may for the result, if `native` is None, or
+    if only Python can decode the messages.
     """
     if native is None:
         raise IrregularError("the messages have no native reader")

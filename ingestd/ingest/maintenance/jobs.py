@@ -26,10 +26,11 @@ class CompactionDone:
     """The result of a compaction.
 
     `buckets` is the number of committed buckets; files, bytes and changelog rows are counted only
-    for these. `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot.
-    `lost` is the number of buckets that conflicted with other writers. `left` is the number of
-    buckets that remain for the next compaction, lost ones included. `iceberg_failed` is whether
-    writing the Iceberg metadata of the table has failed.
+    for these. `sorted_runs` are the numbers of sorted runs by bucket after the compaction.
+    `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot. `lost` is the
+    number of buckets that conflicted with other writers. `left` is the number of buckets that
+    remain for the next compaction, lost ones included. `iceberg_failed` is whether writing the
+    Iceberg metadata of the table has failed.
     """
 
     job: Job

@@ -55,9 +55,9 @@ Planner = Callable[[Sequence[Argument]], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: its minimum and maximum number of arguments (None: no maximum), and its planner.
+    """A function: `least` to `most` arguments (None: no maximum), and its planner.
 
-    The planner raises ConfigError if the function does not accept the types or constants.
+    `plan` raises ConfigError if the function does not accept the argument types or constants.
     """
 
     least: int
@@ -106,5 +106,5 @@ def constant_number(what: str, argument: Argument, least: int, most: int) -> int
 
 
 def is_text(data_type: DataType | None) -> bool:
-    """Return whether a type is CHAR, VARCHAR or STRING."""
+    """Return whether a type is CHAR, VARCHAR or STRING; False for None."""
     return data_type is not None and data_type.root in CHARACTER_ROOTS
