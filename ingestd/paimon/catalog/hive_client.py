@@ -94,8 +94,8 @@ class MetastoreSession:
     def call(self, method: str, *arguments: Value) -> Any:  # noqa: ANN401  (by method)
         """Call a method with its arguments in order, and return the content of its result.
 
-        Raises MetastoreError if the method raises a declared exception, StorageError if the
-        server does not respond.
+        Returns None for a method without a result. Raises MetastoreError if the method raises a
+        declared exception, StorageError if the server does not respond.
         """
         fields = dict(enumerate(arguments, start=1))
         try:
@@ -134,7 +134,7 @@ class Metastore:
             yield session
 
     def call(self, method: str, *arguments: Value) -> Any:  # noqa: ANN401  (by method)
-        """Call a method in a new session, and return the content of its result.
+        """Call a method in a new session, and return the content of its result (None: no result).
 
         `arguments` are in order. Raises MetastoreError if the method raises a declared exception,
         StorageError if no server responds.

@@ -268,7 +268,7 @@ def decoding(
     """Convert errors of the block to FormatError or StorageError; close `source` at its end.
 
     Errors of Arrow, and errors of the types `broken`, mean that the file is damaged; an OSError
-    with an error number means that it cannot be read.
+    with an error number means that it cannot be read. `path` and `format_name` are for the message.
     """
     try:
         yield

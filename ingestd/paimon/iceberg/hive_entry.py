@@ -34,7 +34,7 @@ class HiveEntry:
     identifier: Identifier
 
     def point_to(self, store: MetadataStore, version: int, schema: TableSchema) -> None:
-        """Set the metadata document that readers open to the document of a version.
+        """Make the metadata document of a version, which `store` has, the one that readers open.
 
         The entry and its database are created if they do not exist. `schema` has the columns of the
         entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,

@@ -212,8 +212,8 @@ def with_row_ids(
 ) -> tuple[list[IcebergManifest], int]:
     """Assign row ids, from `first` on, to the data manifests without row ids.
 
-    Returns the manifests, and the next free row id. In such a manifest, ids are reserved for all
-    live rows, even if some have ids of their own, as Iceberg does.
+    Returns the manifests, and the next free row id. As in Iceberg, a manifest reserves an id for
+    each of its live rows, even if some rows have ids of their own.
     """
     numbered = []
     for manifest in manifests:

@@ -42,7 +42,7 @@ class RestEntry:
     _opened: list[tuple[RestClient, str]] = field(default_factory=list, repr=False)
 
     def point_to(self, store: MetadataStore, version: int, schema: TableSchema) -> None:
-        """Bring the table of the catalog to the document of a version.
+        """Update the catalog's table to the metadata document of a version, which `store` has.
 
         The table and its namespace are created if they do not exist. Raises ConfigError if the name
         belongs to a table that Paimon did not write, StorageError if the catalog does not respond,

@@ -24,9 +24,10 @@ _DECIMAL = re.compile(r"decimal\((\d+), *(\d+)\)")
 def creation_updates(
     document: Json, location: str, table_uuid: str, properties: Mapping[str, str]
 ) -> list[Json]:
-    """Return the updates that create a table with the content of a document.
+    """Return the JSON updates, in order, that create a table with the content of a document.
 
-    `location` is where the catalog writes its own documents, `table_uuid` is the id of the table.
+    `location` is where the catalog writes its own documents, `table_uuid` is the id of the table,
+    and `properties` are the properties of the table in the catalog.
     """
     empty = {
         "format-version": document["format-version"],
@@ -53,7 +54,7 @@ def creation_updates(
 
 
 def next_updates(known: Json, document: Json) -> list[Json] | None:
-    """Return the updates that bring a table of a catalog to a document.
+    """Return the JSON updates, in order, by which a table of a catalog follows a document.
 
     `known` is the table's metadata in the catalog. Returns None if the document does not continue
     it: after a rollback, if the table was created again, or if the format version has changed.

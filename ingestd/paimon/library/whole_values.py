@@ -20,8 +20,9 @@ _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 def loss_of(kind: pa.DataType) -> FindLoss | None:
     """Return a function that describes what a Python value loses in the Arrow type `kind`.
 
-    Returns None for a type in which no value loses a part. The time of a value given for a date is
-    not regarded as lost.
+    The function returns None for a value that loses nothing. Returns None in place of a function
+    for a type in which no value loses a part. The time of a value given for a date is not regarded
+    as lost.
     """
     nested: Any = kind
     if pa.types.is_struct(kind):
@@ -39,7 +40,10 @@ def loss_of(kind: pa.DataType) -> FindLoss | None:
 
 
 def first_loss(find: FindLoss | None, values: Iterable[Any]) -> str | None:
-    """Return the description of the first loss among values; None if nothing is lost."""
+    """Return the description of the first loss among values; None if nothing is lost.
+
+    `find` is a result of `loss_of` (None: no value loses a part).
+    """
     if find is None:
         return None
     return next((loss for loss in map(find, values) if loss is not None), None)

@@ -36,10 +36,11 @@ class Writer:
     """Writer of one snapshot, whose rows are visible after `commit`.
 
     Rows are written to files immediately; if keys may move between partitions, they are kept in
-    memory until the commit. `Table.writer` returns a writer for a `with` block: leaving the block
-    commits, and if the block raises, the written files are deleted instead. `snapshot` is the
-    committed snapshot (None: nothing was committed). A writer makes one commit, after which
-    `write`, `delete` and `commit` raise ValueError. It must be used by one thread only.
+    memory until the commit. `Table.writer`, which describes the arguments, returns a writer for a
+    `with` block: leaving the block commits, and if the block raises, the written files are deleted
+    instead. `snapshot` is the committed snapshot (None: nothing was committed). A writer makes one
+    commit, after which `write`, `delete` and `commit` raise ValueError. It must be used by one
+    thread only.
     """
 
     def __init__(

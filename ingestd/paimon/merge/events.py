@@ -18,6 +18,7 @@ from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.row_selection import Indices, Mask
 
 Ops = npt.NDArray[np.uint8]
+"""The operation of each event on a column, one of the constants below; shape (n,)."""
 
 SKIP = np.uint8(0)
 """The row leaves the column unchanged."""

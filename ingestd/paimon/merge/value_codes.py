@@ -95,7 +95,7 @@ def dense_ranks(ranks: Sequence[Ranks]) -> Indices:
 
 
 def is_valid(column: Column) -> Mask:
-    """Return a mask of the cells that are not null."""
+    """Return a mask (rows,) of the cells that are not null."""
     known: Any = column.is_valid()
     marks: Mask = known.to_numpy(zero_copy_only=False)
     return marks

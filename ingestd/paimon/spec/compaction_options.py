@@ -43,10 +43,10 @@ class CompactionOptions:
     level exceed `incremental_size`.
 
     With `forces_level_0`, level 0 must be emptied, but only once it has `min_level_0_runs` files
-    (None: at once). With `rewrites_all`, full compactions rewrite every file. In append tables,
-    `min_file_num` small files are joined, `open_file_cost` is added to the size of each file when
-    files are grouped, and a file is rewritten if more than the share `delete_ratio` of its rows is
-    deleted.
+    (None: at once). With `rewrites_all`, full compactions rewrite every file. For append tables:
+    `min_file_num` is the number of files that are joined, `open_file_cost` is added to the size of
+    each file when files are grouped, and a file is rewritten if more than the share `delete_ratio`
+    of its rows is deleted.
     """
 
     trigger: int

@@ -33,11 +33,12 @@ _REST_AUTHENTICATION = {
 class IcebergSettings:
     """The options of a table with Iceberg metadata.
 
-    With `in_catalog`, the metadata is in the layout of an Iceberg Hadoop catalog, beside the
-    databases. `codec` is the Avro codec of manifests; with `legacy_names`, manifest lists have the
-    field names of Iceberg 1.4. Small manifests are merged if there are at least `compact_min` of
-    them and their total size reaches the target size, or if there are at least `compact_max`. With
-    `deletes_old`, older metadata files are deleted, except the newest `previous_versions`.
+    With `in_catalog`, the metadata is in the directory `iceberg` of the warehouse, in the layout of
+    an Iceberg Hadoop catalog; otherwise it is in the table directory. `codec` is the Avro codec of
+    manifests; with `legacy_names`, manifest lists have the field names of Iceberg 1.4. Small
+    manifests are merged if there are at least `compact_min` of them and their total size reaches
+    the target size, or if there are at least `compact_max`. With `deletes_old`, older metadata
+    files are deleted, except the newest `previous_versions`.
     """
 
     in_catalog: bool

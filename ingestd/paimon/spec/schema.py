@@ -105,9 +105,10 @@ def new_schema(
 
     Primary key columns become NOT NULL. Field ids are assigned from 0: a column gets its id before
     the fields nested in it, but a nested field after the fields nested in it. The keys may be given
-    by the options `primary-key` and `partition` instead of the arguments. `comment` is the comment
-    of the table (None: no comment). Raises SchemaConflictError for invalid columns and keys,
-    ConfigError for invalid options and for keys that are given twice.
+    by the options `primary-key` and `partition` instead of the arguments. `time_millis` is the
+    creation time in milliseconds since 1970, `comment` the comment of the table (None: no comment).
+    Raises SchemaConflictError for invalid columns and keys, ConfigError for invalid options and for
+    keys that are given twice.
     """
     remaining = with_orc_zone(options)
     primary = _keys_from(remaining, "primary-key", primary_keys)

@@ -61,10 +61,11 @@ def apply_changes(
 ) -> TableSchema:
     """Return the next version of a schema, with id + 1, after changes are applied in order.
 
-    If the table has no snapshots, more changes are allowed, because they need not match existing
-    files. Raises SchemaConflictError if a change is not allowed, ConfigError for an unknown or
-    invalid option, and UnsupportedError for an option value that is not supported, or if Iceberg
-    metadata of the table becomes impossible.
+    `time_millis` is the time of the new version in milliseconds since 1970. Without
+    `has_snapshots`, more changes are allowed, because they need not match existing files. Raises
+    SchemaConflictError if a change is not allowed, ConfigError for an unknown or invalid option,
+    and UnsupportedError for an option value that is not supported, or if Iceberg metadata of the
+    table becomes impossible.
     """
     changed = schema
     for change in changes:

@@ -84,8 +84,7 @@ class SnapshotChange:
     def relies_on_hash_index(self) -> bool:
         """Whether the change may be based on the hash index, which then must not have changed.
 
-        This is true for every APPEND, false for an OVERWRITE, and true for a COMPACT with new hash
-        indexes.
+        This is false for an OVERWRITE, and for a COMPACT without new hash indexes.
         """
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)

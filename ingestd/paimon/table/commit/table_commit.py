@@ -127,7 +127,8 @@ class Delta:
 class Attempt:
     """A snapshot ready to be published, and the state of the table after it.
 
-    `written` names the manifests and manifest lists to delete if the snapshot is not published.
+    `written` are the names of the metadata files that were written for this attempt only. They are
+    deleted if the snapshot is not published.
     """
 
     snapshot: Snapshot

@@ -81,11 +81,11 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """A planned compaction of the newest runs of a bucket, or of single files.
+    """A planned compaction of the newest sorted runs of a bucket, or of single files.
 
-    If `files` is empty, the newest runs are compacted as `choice` determines. Otherwise, each of
-    the `files`, which are in the top level, is rewritten separately. `rules` are the rules at the
-    time of planning.
+    If `files` is empty, the number of runs and the output level are those of `choice`. Otherwise,
+    each of the `files`, which are in the top level, is rewritten separately. `rules` are the rules
+    at the time of planning.
     """
 
     bucket: CompactBucket
@@ -138,9 +138,10 @@ class TreePlan:
 def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> TreePlan | None:
     """Return a plan for the compaction of a bucket, or None if no compaction is due.
 
-    With `full`, the bucket is compacted into one sorted run, whether or not a trigger is due.
-    `moment` is the time of planning. Raises ConfigError or UnsupportedError if options of the table
-    are invalid or not supported.
+    With `full`, the bucket is compacted into one sorted run, whether or not a trigger is due; if it
+    is one already, files with deleted or expired rows are rewritten. `moment` is the time of
+    planning. Raises ConfigError or UnsupportedError if options of the table are invalid or not
+    supported.
     """
     schema = bucket.table.schema
     options = compaction_options(schema)

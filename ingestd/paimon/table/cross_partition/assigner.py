@@ -77,8 +77,8 @@ class KeyMoves:
 def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
     """Return the target partitions and the moves of the rows of a batch, for a merge engine.
 
-    Without `every_step`, a key moves directly to its last partition: in intermediate partitions
-    nothing is written or deleted.
+    Keys move only with `deduplicate`. Without `every_step`, a key moves directly to its last
+    partition: in intermediate partitions nothing is written or deleted.
     """
     if engine == "deduplicate":
         return _followed(rows, every_step)

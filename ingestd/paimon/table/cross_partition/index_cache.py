@@ -52,7 +52,8 @@ class _CachedIndex:
 class IndexCache:
     """A cache of key indexes by table and subset of keys; evicts the least recently used index.
 
-    `lookups` counts the calls of `open` for a snapshot, by "hit" and "miss".
+    It holds at most `max_bytes` bytes of indexes. `lookups` counts the calls of `open` for a
+    snapshot, by "hit" and "miss".
     """
 
     def __init__(self, max_bytes: int) -> None:

@@ -29,9 +29,9 @@ from ingestd.paimon.table.retention.tags import delete_tags
 class MaintenancePlan:
     """The maintenance of a table, done or planned, by step.
 
-    `tags` are the created tags, `expired_tags` the names of the deleted ones; `partitions`,
-    `snapshots` and `changelogs` are those that expired. `done` are the paths of the success files
-    of partitions.
+    `tags` are the created and deleted automatic tags, `expired_tags` the names of tags deleted
+    because of their age; `partitions`, `snapshots` and `changelogs` are those that expired. `done`
+    are the paths of the success files of partitions.
     """
 
     tags: AutoTags = field(default_factory=AutoTags)
