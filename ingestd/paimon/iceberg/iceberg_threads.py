@@ -66,7 +66,7 @@ class IcebergThreads:
             self._done.wait_for(lambda: name not in self._busy)
 
     def take_failures(self) -> list[str]:
-        """Return the tables for which writing metadata has failed since the last call."""
+        """Return the name of the table of each failed update of metadata since the last call."""
         with self._lock:
             failed, self._failed = self._failed, Counter()
         return list(failed.elements())
