@@ -61,8 +61,10 @@ def sample_topics(
 ) -> BrokerSurvey:
     """Sample the oldest and newest messages of topics, and guess the data format of each topic.
 
-    Raises SourceError if the cluster or the schema registry does not respond or a topic does not
-    exist, and UnsupportedError if messages use the AWS Glue Schema Registry.
+    `properties` are those of the Kafka client, and `schemas` looks up the schemas of binary
+    messages (None: no registry). Raises SourceError if the cluster or the schema registry does not
+    respond or a topic does not exist, and UnsupportedError if messages use the AWS Glue Schema
+    Registry.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)

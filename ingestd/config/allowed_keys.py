@@ -40,7 +40,7 @@ class ConfigShape:
 
 
 def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (any annotation)
-    """Return the shape of a model, or of the annotation of one of its fields."""
+    """Return the shape (the allowed keys) of a pydantic model, or of the type of a field."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields.items()
         return ConfigShape({spec.alias or name: shape_of(spec.annotation) for name, spec in fields})

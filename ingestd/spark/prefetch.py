@@ -67,7 +67,10 @@ class _Begun:
 
 
 class Prefetch:
-    """Holds at most one prefetched stage 1, which runs before its batch. Not thread-safe."""
+    """Holds at most one prefetched stage 1, which fetches and decodes the records of a batch.
+
+    A prefetched stage runs while the batch before it is written. Not thread-safe.
+    """
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark

@@ -35,10 +35,10 @@ class AvroFields:
     ) -> Fields:
         """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        `stage` is the stage in the reasons of errors. Raises RecordError if the schema does not
-        exist, is invalid or is not the schema of a record with fields, SourceError if the registry
-        does not respond, and ConfigError if it rejects the credentials or the messages are too
-        large.
+        `stage` is the stage that errors and reasons state, such as "decode". Raises RecordError if
+        the schema does not exist, is invalid or is not the schema of a record with fields,
+        SourceError if the registry does not respond, and ConfigError if it rejects the credentials
+        or the messages are too large.
         """
         document = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)

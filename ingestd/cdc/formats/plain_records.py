@@ -51,9 +51,9 @@ class FieldReader(Protocol):
     ) -> Fields:
         """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        `stage` is the stage in the reasons of errors. Raises RecordError if the schema cannot be
-        used, SourceError if the registry does not respond, and ConfigError if it rejects the
-        credentials.
+        `stage` is the stage that errors and reasons state, such as "decode". Raises RecordError if
+        the schema cannot be used, SourceError if the registry does not respond, and ConfigError if
+        it rejects the credentials.
         """
         ...
 

@@ -125,9 +125,9 @@ class ProtobufFields:
     ) -> Fields:
         """Read messages of one type into columns; add reasons of rejected messages to `refused`.
 
-        `refused` is by index, and `stage` is the stage in the reasons. Raises RecordError if the
-        schema does not exist or is invalid, SourceError if the registry does not respond, and
-        ConfigError if it rejects the credentials.
+        `refused` is by index, and `stage` is the stage that errors and reasons state, such as
+        "decode". Raises RecordError if the schema does not exist or is invalid, SourceError if the
+        registry does not respond, and ConfigError if it rejects the credentials.
         """
         document = "message key" if stage == "key" else "message value"
         try:

@@ -45,7 +45,7 @@ class TableFields:
 
     @property
     def spec(self) -> Spec:
-        """The native plan node that matches a message of any table of this format."""
+        """The native plan node that matches messages with rows of any table of this format."""
         return _open_object([*self.names, *self.rows])
 
 

@@ -28,7 +28,7 @@ def new_columns(
 
     If `policy.mode` is "none", no column is added. Otherwise columns are added in the given order,
     up to the limit. Raises SchemaConflictError if they exceed the limit and `policy.fails`.
-    `discoveries` are the discoveries of the table, for the message.
+    `discoveries` identify the records that need the columns, for the message.
     """
     new = [name for name in requested if name not in current]
     room = max(0, policy.column_limit - len(current))
@@ -49,7 +49,7 @@ def first_columns(
 
     Columns in `keys` and columns named in the configuration take precedence. Raises
     SchemaConflictError if these columns alone exceed the limit, or if all columns exceed it and the
-    policy fails. `discoveries` are the discoveries of the table, for the message.
+    policy fails. `discoveries` identify the records that need the columns, for the message.
     """
     limit, policy = settings.evolution.column_limit, settings.evolution
     if len(columns) <= limit:

@@ -31,7 +31,7 @@ _TEXT = DataType("STRING")
 def first_schema(
     context: BatchContext, table: str, discoveries: list[Discovery], now_ms: int
 ) -> TableSchema:
-    """Return the first schema of a table, derived from all discoveries for the table.
+    """Return the first schema of a table, derived from all discoveries (columns) for the table.
 
     `now_ms` is the creation time in milliseconds since the epoch. Raises SchemaConflictError,
     ConfigError or UnsupportedError if the table cannot be created.

@@ -51,7 +51,7 @@ class Evolution:
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
-    """Plan at most one new schema version for each table with discoveries.
+    """Plan at most one new schema version for each table that lacks discovered columns or types.
 
     Tables that are not in the context are created, unless all their discoveries are idle. `now_ms`
     is the time in milliseconds since the epoch. A change that the evolution policy does not allow

@@ -24,8 +24,8 @@ DELETED_AT_TYPE = DataType("TIMESTAMP_LTZ", precision=3)
 class SoftDeletes:
     """The column with the time of deletes, and all columns for which a delete has its own values.
 
-    `own` are `column`, the metadata columns and the route columns. For other columns outside the
-    primary key, a kept delete has no values.
+    `own` are `column`, the metadata columns and the route columns. In other columns outside the
+    primary key, a kept delete leaves the values of the row unchanged.
     """
 
     column: str

@@ -58,10 +58,11 @@ def decode_ranges(
 ) -> Pairs:
     """Decode the ranges of one task, and yield (slot, blob) pairs for the write stage.
 
-    `fetch` reads a range; None reads it from Kafka. `cache` holds chunks of new tables between two
-    runs of the batch. The last pair is the report of the task, in slot `task_index` modulo the
-    number of slots. If the batch must run again, every slot also gets an abort marker, so that
-    nothing is written. Decoding continues, so that one run discovers all schema differences.
+    A slot is the number of the write task that gets the blob. `fetch` reads a range; None reads it
+    from Kafka. `cache` holds chunks of new tables between two runs of the batch. The last pair is
+    the report of the task, in slot `task_index` modulo the number of slots. If the batch must run
+    again, every slot also gets an abort marker, so that nothing is written. Decoding continues, so
+    that one run discovers all schema differences.
 
     Raises SourceError if fetching fails (LogChangedError if a log no longer has its range), and
     PolicyStopError, SchemaConflictError, ConfigError or UnsupportedError if the configuration or a

@@ -36,7 +36,10 @@ ASKED_FOR = "no-route"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLog:
-    """Collects the discoveries of a decode task, merged by target and source table."""
+    """Collects the discoveries of a decode task: columns and types that target tables lack.
+
+    Discoveries with the same target table and source table are merged.
+    """
 
     _merged: dict[tuple[str, QualifiedSourceTable], Discovery] = field(default_factory=dict)
     _unmerged: list[Discovery] = field(default_factory=list)
@@ -145,7 +148,7 @@ class Findings:
                 self.times.note_column(rows.table, where, time)
 
     def note_discovery(self, discovery: Discovery) -> None:
-        """Record a discovery; unless it is idle, the batch must run again."""
+        """Record a discovery; the batch must run again unless the discovery is idle."""
         self.discoveries.add(discovery)
         self.runs_again |= not discovery.is_idle
 

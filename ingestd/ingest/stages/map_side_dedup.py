@@ -84,9 +84,10 @@ class MapSideDedup:
     def add(
         self, target: TableContext, where: SourcePartition, rows: pa.Table, slots: Slots
     ) -> Pairs:
-        """Buffer rows of a table with their slots, or yield their blobs.
+        """Buffer rows of a table, or yield their blobs as (slot, blob) pairs.
 
-        Rows are buffered only if the table keeps the newest row of each key.
+        `where` is the topic partition of the rows, and `slots` (rows,) are the numbers of the write
+        tasks that get them. Rows are buffered only if the table keeps the newest row of each key.
         """
         if not keeps_newest(target.table):
             yield from _blobs(target.identifier, where, rows, slots)
@@ -100,7 +101,7 @@ class MapSideDedup:
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
-        """Deduplicate all buffered rows, and yield the blobs of the remaining rows."""
+        """Deduplicate all buffered rows, and yield the remaining ones as (slot, blob) pairs."""
         held, self._held, self._bytes = self._held, {}, 0
         for key in list(held):
             yield from self._release(*key, held.pop(key))
@@ -151,7 +152,8 @@ def split_by_slot(
 ) -> list[tuple[int, pa.Table]]:
     """Group all rows, or the rows at the `picked` indices, by slot; return (slot, rows) pairs.
 
-    The rows of a slot keep their order. `slots` has the slot of every row; shape (rows,).
+    A slot is the number of a write task; `slots` (rows,) has the slot of every row. The rows of a
+    slot keep their order.
     """
     if picked is not None and len(picked) == len(slots):
         picked = None

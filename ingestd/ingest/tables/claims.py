@@ -55,7 +55,10 @@ class Claims:
 
 
 def claims_path(warehouse: str, pipeline: str) -> str:
-    """Return the path of a pipeline's claims file."""
+    """Return the path of a pipeline's claims file.
+
+    The file records up to which positions each table is complete.
+    """
     return f"{pipeline_folder(warehouse, pipeline)}/progress.json"
 
 

@@ -38,7 +38,10 @@ class RunningDaemon:
 
 
 class Heartbeat:
-    """The heartbeat of the daemon `holder` of one pipeline, whose files are in `folder`."""
+    """The heartbeat of the daemon `holder` of one pipeline, whose files are in `folder`.
+
+    `started_at` is the time at which the daemon started, in ISO 8601.
+    """
 
     def __init__(self, io: FileIO, folder: str, holder: str, started_at: str) -> None:
         self._io = io

@@ -93,7 +93,10 @@ class ManagedTable:
 
     @property
     def counts_twice(self) -> bool:
-        """Whether a row that is written again counts twice: without a key, or in an aggregate."""
+        """Whether a row that is written again would count twice.
+
+        This is so if the table has no primary key, or if it aggregates rows.
+        """
         return not self.table.schema.primary_keys or bool(self.table.merge_rules.functions)
 
 

@@ -331,7 +331,7 @@ class TableRegistry:
         return self._commit(name, messages, covered, finished, TableStep(dropped=dropped))
 
     def finish(self, span: BatchSpan) -> None:
-        """Record that a batch is committed, and write the claims file if positions changed.
+        """Record that all tables contain a batch, and write the claims file if positions changed.
 
         The cost is proportional to the number of changed positions, plus one write of the file.
         """
@@ -351,7 +351,10 @@ class TableRegistry:
         self.write_claims()
 
     def write_claims(self) -> None:
-        """Write the claims file, unless it is current."""
+        """Write the claims file, unless it is current.
+
+        The file records up to which positions each table is complete.
+        """
         self._number_tables()
         complete = {
             name: ClaimedRecord(
@@ -369,7 +372,10 @@ class TableRegistry:
         reach(CrashPoint.CLAIMS_WRITTEN)
 
     def note(self, progress: PipelineProgress) -> None:
-        """Set the progress of the pipeline, and the covered offsets of tables that share it."""
+        """Set the progress of the pipeline.
+
+        Also sets the covered offsets of tables that had the same offsets as the pipeline.
+        """
         shared = self.progress.end
         self.progress = progress
         self._memo.clear()

@@ -28,8 +28,9 @@ def write_blobs(
 ) -> Iterator[tuple[int, bytes]]:
     """Write large blobs of rows to files; yield (slot, bytes) pairs for the shuffle.
 
-    The bytes are a small blob itself, or a reference to the blobs of a slot in a file. If `folder`
-    is None, every blob passes through the shuffle. Raises StorageError if a file cannot be written.
+    `pairs` are (slot, blob); a slot is the number of the write task that gets the blob. The bytes
+    are a small blob itself, or a reference to the blobs of a slot in a file. If `folder` is None,
+    every blob passes through the shuffle. Raises StorageError if a file cannot be written.
     """
     if folder is None:
         for slot, blob in pairs:

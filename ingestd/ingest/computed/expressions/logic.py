@@ -197,7 +197,7 @@ def _matches(arguments: Sequence[Argument]) -> Plan:
 
 
 def check_pattern(pattern: str, kernel: PlainKernel) -> None:
-    """Raise ConfigError if Arrow cannot parse a regular expression, or it is too large.
+    """Raise ConfigError if a regular expression is too large, or cannot be parsed by Arrow.
 
     `kernel` applies the expression to strings.
     """
