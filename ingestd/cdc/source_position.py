@@ -80,7 +80,8 @@ def packed_positions(
 ) -> npt.NDArray[np.int64]:
     """Pack file number, position and row of each change into one number; shape (n,).
 
-    The numbers of different rows are distinct. A number is -1 if a part of it does not fit.
+    The numbers of different rows are distinct. A number is -1 if one of its three parts is too
+    large or unknown.
     """
     packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
     packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION

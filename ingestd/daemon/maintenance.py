@@ -42,7 +42,7 @@ Cause = Literal["inline", "sorted-runs"]
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """Settings of maintenance: what runs, and in how many processes; times are in seconds.
+    """Settings of maintenance: its mode, and the number of its processes; times are in seconds.
 
     `inline_budget` is the longest wait for compactions after a batch in mode `inline`,
     `max_throttle` the longest wait for a bucket above the stop trigger. If `expires`, tables with
@@ -267,9 +267,10 @@ class Maintenance:
 
 
 class MaintenanceRecord:
-    """Reports what maintenance does in metrics, log and status; thread-safe.
+    """Reports the results of maintenance, and waits of ingest for it, in metrics, log and status.
 
-    `clock` returns seconds since 1970.
+    Thread-safe. `mode` is the compaction mode that /status shows. `clock` returns seconds since
+    1970.
     """
 
     def __init__(self, mode: str, clock: Callable[[], float] = time.time) -> None:

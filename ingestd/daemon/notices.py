@@ -101,7 +101,7 @@ PIPELINE_STOPPED = "ingestd.pipeline.stopped"
 
 
 class Notices:
-    """Creates notices of what happens to a pipeline, and passes each to `offer`.
+    """Creates notices of the events of a pipeline, and passes each to `offer`.
 
     `offer` must not wait for the receiver. `clock` returns seconds since 1970.
     """

@@ -44,7 +44,7 @@ _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
 def divergences(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> dict[TopicAndPartition, int]:
-    """Return the offsets from which logs diverge from what was read.
+    """Return, for each log that differs from the records that were read, the first such offset.
 
     `positions` are the (offset, leader epoch) pairs up to which logs were read. The result contains
     only diverging topic partitions, with -1 if the broker does not know the epoch. A log that

@@ -30,7 +30,7 @@ class EpochCluster(Cluster, Protocol):
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return the offsets from which logs diverge from what was read.
+        """Return, for each log that differs from the records that were read, the first such offset.
 
         `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
         contains only diverging logs. The offset -1 stands for a log that does not know the epoch,

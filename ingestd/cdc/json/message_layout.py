@@ -473,8 +473,8 @@ def native_reader(
 ) -> NativeReader:
     """Compile the native reader of messages with this layout, by the extension `module`.
 
-    `specs` are those from which the layout was built; only the key's is used. `hidden` are the
-    fields of rows that are not columns.
+    `specs` are the nodes from which the layout was built, of which only `key` is used. `hidden` are
+    the fields of rows that are not columns.
     """
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)

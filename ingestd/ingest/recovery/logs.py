@@ -34,7 +34,7 @@ class LogCluster(Cluster, Protocol):
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return the offsets at which logs diverge from the records that were read.
+        """Return, for each log that differs from the records that were read, the first such offset.
 
         `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
         was read. Only topic partitions that diverge are in the result, with -1 if the log does not

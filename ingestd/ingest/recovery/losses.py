@@ -167,7 +167,7 @@ def unreadable_ranges(
 ) -> list[Loss]:
     """Return the losses of unreadable ranges, for tables that have all records before the range.
 
-    `given_up` are such ranges. A table that lacks earlier records reads these first.
+    `given_up` are the unreadable ranges. A table that lacks earlier records reads these first.
     """
     losses: list[Loss] = []
     for log, state in logs.states.items():

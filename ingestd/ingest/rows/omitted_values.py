@@ -12,7 +12,7 @@ from ingestd.paimon.spec.row_selection import Mask
 def omission_marks(rows: pa.Table) -> list[str]:
     """Return the names of all mask columns of the rows.
 
-    These mark omitted values, and one of them the deletes that are kept as updates.
+    They mark omitted values; the column `KEPT_DELETE` marks deletes that are kept as updates.
     """
     return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
 

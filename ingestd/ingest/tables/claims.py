@@ -30,7 +30,7 @@ _VERSION = 4
 class ClaimedRecord:
     """The id of a table's newest progress record, and of the snapshot that contains it.
 
-    `rows` is the number of rows of the table then.
+    `rows` is the number of rows that the table had when the claims file was written.
     """
 
     record_id: str
