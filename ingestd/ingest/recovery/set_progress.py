@@ -115,8 +115,7 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
                 "table had not caught up yet); use --at origin to read everything again, or "
                 "--at now to read only new records"
             )
-        managed, record = registry.tables[table], claims.complete[table]
-        claimed = record.snapshot_id
+        managed, claimed = registry.tables[table], claims.complete[table]
         ways_out = (
             f"Empty it with `ingestd truncate WAREHOUSE {table}` and use --at origin to read "
             "everything again, or use --at now to read only new records"
@@ -124,17 +123,16 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
         earliest = min(snapshot_ids(managed.table.io, managed.table.paths), default=0)
         # The oldest snapshots expire first, so all remaining ones are newer than the claimed one,
         # unless a rollback or a restore gave their ids a second time.
-        if earliest <= claimed:
+        if earliest <= claimed.snapshot_id:
             raise ConfigError(
                 f"table {table} was rolled back or restored since the claims file was written: it "
-                f"has snapshot {earliest}, and its record was in snapshot {claimed}. {ways_out}"
+                f"has snapshot {earliest}, and its record was in {claimed.snapshot_id}. {ways_out}"
             )
-        rows = managed.row_count
-        if rows != record.rows and managed.counts_twice:
+        if managed.row_count != claimed.rows and managed.counts_twice:
             raise ConfigError(
-                f"table {table} has {counted(rows, 'row')}, and {record.rows} when the claims file "
-                "was written: the rows of a later commit would be written again, and none of its "
-                f"snapshots tells which. {ways_out}"
+                f"table {table} has {counted(managed.row_count, 'row')}, and {claimed.rows} when "
+                "the claims file was written: the rows of a later commit would be written again, "
+                f"and no snapshot contains its progress record. {ways_out}"
             )
         return claims.progress.end
 
