@@ -1,10 +1,11 @@
 """What the logs no longer have of what the tables lack, judged at a start and nowhere else."""
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import NamedTuple
 
 from tests.recovery.broker import Key, Log, Position
-from tests.recovery.memory import Memory
+from tests.recovery.memory import Memory, furthest
 from tests.recovery.tables import DEAD_LETTERS, EVERY_PARTITION, Letter, Vector
 from tests.recovery.world import Settings, World
 
@@ -99,10 +100,14 @@ def passed_by(world: World, memory: Memory, topics: list[LostTopic]) -> list[Los
 
 
 def _lags(world: World, memory: Memory, table: str, topic_id: int) -> bool:
-    """Whether a table has less of a topic than is finished."""
+    """Whether a table has less of a topic than another one, or than is finished.
+
+    A process that died between two tables had one of them ahead of what is finished.
+    """
+    ahead = reduce(furthest, memory.coverage.values(), memory.finished)
     return "lagging-topic" not in world.off and any(
         memory.covered(table, key).offset < at.offset
-        for key, at in memory.finished.items()
+        for key, at in ahead.items()
         if key.topic_id == topic_id
     )
 

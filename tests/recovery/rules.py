@@ -22,7 +22,7 @@ RULES = {
     "finished-recorded": "a record says what is finished for tables to be, not for its own",
     "base-by-identity": "a commit builds on the snapshot that it was planned on, by identity",
     "fed-topics": "a topic that fed a table and is another one now stops the daemon",
-    "lagging-topic": "a table that has less of a lost topic than is finished lacks it, fed or not",
+    "lagging-topic": "a table that has less of a lost topic than another lacks it, fed or not",
     "passed-topic": "a table that was rolled back to before a topic was given up is reported",
     "dead-letters-exempt": "the dead letter table need not be dropped with the others",
     "unread-topic-reported": "a topic that goes before it fed a table is reported",

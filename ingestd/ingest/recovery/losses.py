@@ -210,11 +210,11 @@ def lost_topics(
         for partition, end in sorted(covered.finished.get(key, {}).items()):
             log = (key, partition)
             holders = covered.holders(log)
-            furthest = max(holders.values())
+            furthest = max(held.offset for held in holders.values())
             affected = {
                 table: held
                 for table, held in holders.items()
-                if table != TO_BE and (key in topic_keys[table] or held < furthest)
+                if table != TO_BE and (key in topic_keys[table] or held.offset < furthest)
             }
             losses += [
                 Loss(current, log, held.offset, NO_END, table, reason, held)
