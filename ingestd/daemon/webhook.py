@@ -152,8 +152,9 @@ class Webhook:
         if 200 <= answer.status < 300:
             return "sent"
         self._note_failure(event, f"status {answer.status}")
-        is_final = 400 <= answer.status < 500 and answer.status not in _TRIED_AGAIN
-        return "refused" if is_final else "failed"
+        redirect_or_server_error = 300 <= answer.status < 400 or 500 <= answer.status < 600
+        is_retried = redirect_or_server_error or answer.status in _TRIED_AGAIN
+        return "failed" if is_retried else "refused"
 
     def _note_failure(self, event: CloudEvent, reason: str) -> Outcome:
         context = {"host": self._settings.host, "type": event.type, "why": reason}

@@ -91,11 +91,11 @@ def test_a_receiver_that_does_not_answer_holds_up_neither_new_events_nor_the_end
 
 def test_a_refused_event_is_dropped_and_the_next_ones_are_sent() -> None:
     refused = growth("dropped", reason="refused")
-    with ScriptedServer([Reply(400), Reply(410), Reply(200)]) as receiver:
-        deliver(WebhookSettings(receiver.uri), [event(number) for number in range(3)])
-    assert len(receiver.asked) == 3
+    with ScriptedServer([Reply(400), Reply(410), Reply(101), Reply(600), Reply(200)]) as receiver:
+        deliver(WebhookSettings(receiver.uri), [event(number) for number in range(5)])
+    assert len(receiver.asked) == 5
     assert "webhook-signature" not in receiver.asked[0].headers
-    assert refused() == 2
+    assert refused() == 4
 
 
 def test_a_full_queue_drops_and_an_unreachable_receiver_ends_with_the_process(
