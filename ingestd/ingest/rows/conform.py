@@ -22,6 +22,7 @@ from ingestd.cdc.source_position import effective_positions
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.kept_deletes import deletes_without_column, keep_deletes
+from ingestd.ingest.rows.partition_names import unnamed_partitions
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
 from ingestd.ingest.rows.row_shape import (
     ShapedBatch,
@@ -368,11 +369,9 @@ def conform(
     """
     types = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, types, policy), policy, types)
-    if not policy.is_settled(schema):
-        return Conformed(None, verdict.grow)
-    if verdict.moved:
+    if policy.is_settled(schema) and verdict.moved:
         return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
-    if verdict.grow:
+    if verdict.grow or not policy.is_settled(schema):
         return Conformed(None, verdict.grow)
     batch, retracts = unsized(batch, declared), retractions(batch.row_kind)
     columns: dict[str, Values] = {}
@@ -392,6 +391,7 @@ def conform(
         columns.update(keep_deletes(columns, schema, soft))
         kinds = columns[KIND].to_numpy()
     failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
+    failures.extend(unnamed_partitions(schema, columns))
     return Conformed(pa.table(columns), {}, tuple(failures))
 
 
