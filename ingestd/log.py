@@ -173,8 +173,9 @@ _NOT_A_SECRET = frozenset(
     {"true", "false", "null", "none", "localhost", "json", "text", "ingestd", "kafka", "fail"}
 )
 _SECRET_NAME = re.compile(
-    r"passw|secret|token(?!\.endpoint)|credential(?!s[-_.]source)|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
-    r"|oauthbearer\.config|user[-_.]?info",
+    r"passw|secret|token(?!\.endpoint|\.provider|\.enabled|-path|-loader|-file|-ecs)"
+    r"|credential(?!s[-_.]source)|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
+    r"|oauthbearer\.config|user[-_.]?info|header\.authorization",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

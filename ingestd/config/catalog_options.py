@@ -15,7 +15,7 @@ _METASTORES_OF_KEY: Mapping[str, tuple[str, ...]] = {
     "auth-file": ("rest",),
     "user": ("jdbc",),
     "password": ("jdbc",),
-    "options": ("hive", "jdbc"),
+    "options": ("hive", "jdbc", "rest"),
 }
 
 

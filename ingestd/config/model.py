@@ -169,7 +169,8 @@ class CatalogSection(Section):
         description="Further options of the catalog, under Paimon's names. `hive` and `jdbc`: "
         "`lock.enabled`, `lock-acquire-timeout`, `lock-check-max-sleep`, `sync-all-properties`; "
         "`hive`: `hive-conf-dir`, `location-in-properties`, `table.type`; `jdbc`: `catalog-key`, "
-        "`lock-key-max-length`, and `jdbc.NAME` for a property of the driver.",
+        "`lock-key-max-length`, and `jdbc.NAME` for a property of the driver; `rest`: "
+        "`header.NAME`, `data-token.enabled`, and `token.provider: dlf` with `dlf.NAME`.",
     )
     warehouse: str | None = Field(
         default=None,

@@ -28,6 +28,7 @@ from ingestd.ingest.batch_events import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.recovery.start_warnings import log_warnings, table_warnings
+from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext
@@ -386,11 +387,7 @@ def _act_on_findings(
         names = sorted(map(str, owners))
         _LOG.warning("table_contested", extra={"ctx": {"table": table, "rows_of": names}})
     batch.discovered.update(discovery.table for discovery in result.discoveries)
-    new = [
-        discovery
-        for discovery in result.discoveries
-        if discovery.table in context.tables or registry.adopt(discovery.table) is None
-    ]
+    new = _new_discoveries(registry, context, result)
     _warn_of_adopted(registry, context, result)
     now_ms = int(time.time() * 1000)
     known = registry.tables
@@ -407,6 +404,23 @@ def _act_on_findings(
         }
         _LOG.warning("table_refused", extra={"ctx": at})
     _alter(registry, listener, evolution.changes)
+
+
+def _new_discoveries(
+    registry: TableRegistry, context: BatchContext, result: AttemptResult
+) -> list[Discovery]:
+    """Return the discoveries in tables that were open and have no newer schema in the catalog.
+
+    Other tables of the catalog are opened or take their newest schema, for the next attempt.
+    Discoveries in tables that do not exist are returned as well.
+    """
+    known = {discovery.table for discovery in result.discoveries} & context.tables.keys()
+    current = {name for name in known if not registry.refresh_schema(name)}
+    return [
+        discovery
+        for discovery in result.discoveries
+        if discovery.table in current or registry.adopt(discovery.table) is None
+    ]
 
 
 def _warn_of_adopted(registry: TableRegistry, context: BatchContext, result: AttemptResult) -> None:

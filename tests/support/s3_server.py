@@ -31,6 +31,7 @@ class S3Server:
     bucket: str
     folder: Path
     pid: int
+    program: Path
 
     @property
     def options(self) -> dict[str, str]:
@@ -41,6 +42,25 @@ class S3Server:
             "s3.secret-key": _SECRET,
             "s3.path.style.access": "true",
         }
+
+    def create_account(self, key: str, secret: str, role: str) -> None:
+        """Let requests of one more key in; those of an `admin` may do everything."""
+        self._administer("create-user", "-a", key, "-s", secret, "-r", role)
+
+    def delete_account(self, key: str) -> None:
+        """Refuse the requests of a key from now on."""
+        self._administer("delete-user", "-a", key)
+
+    def create_bucket(self, name: str, owner: str) -> None:
+        """Make a bucket that only its owner and administrators use."""
+        (self.folder.parent / name).mkdir()
+        self._administer("change-bucket-owner", "-b", name, "-o", owner)
+
+    def _administer(self, *command: str) -> None:
+        root = ("--access", _KEY, "--secret", _SECRET, "--endpoint-url", self.endpoint)
+        subprocess.run(
+            [str(self.program), "admin", *root, *command], check=True, capture_output=True
+        )
 
 
 def can_be_had() -> bool:
@@ -53,15 +73,18 @@ def running_s3(program: Path, folder: Path) -> Iterator[S3Server]:
     """The server as long as the block runs."""
     data = folder / "objects"
     (data / "lake").mkdir(parents=True)
+    accounts = folder / "accounts"
+    accounts.mkdir()
     port = free_port()
-    command = [str(program), "--port", f"127.0.0.1:{port}", "posix", str(data)]
+    options = ["--port", f"127.0.0.1:{port}", "--iam-dir", str(accounts), "--iam-cache-disable"]
+    command = [str(program), *options, "posix", str(data)]
     environment = {**os.environ, "ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
     with (folder / "s3.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         endpoint = f"http://127.0.0.1:{port}"
         _wait(endpoint, process)
-        yield S3Server(endpoint, "lake", data / "lake", process.pid)
+        yield S3Server(endpoint, "lake", data / "lake", process.pid, program)
     finally:
         process.kill()
         process.wait(120)

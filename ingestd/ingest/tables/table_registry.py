@@ -178,6 +178,18 @@ class TableRegistry:
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
 
+    def refresh_schema(self, name: str) -> bool:
+        """Take the newest schema of an open table; return whether another program published it.
+
+        Raises the errors of the catalog.
+        """
+        managed = self.tables[name]
+        table = self._catalog.get_table(Identifier.parse(name))
+        if table.schema.id == managed.table.schema.id:
+            return False
+        self.tables[name] = replace(managed, table=table)
+        return True
+
     def covered(self, name: str) -> CoveredOffsets:
         """Return the covered offsets of a table in existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)

@@ -8,7 +8,7 @@ parts of a table are written and read as files.
 
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingestd.errors import ConfigError, SchemaConflictError, StorageError, UnsupportedError
 from ingestd.paimon.catalog.base import (
@@ -20,16 +20,32 @@ from ingestd.paimon.catalog.base import (
     check_name,
     nearest_name_hint,
 )
-from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE, TOKEN_PROVIDER, bearer_token
+from ingestd.paimon.catalog.rest_auth import (
+    DLF,
+    TOKEN,
+    TOKEN_FILE,
+    TOKEN_PROVIDER,
+    bearer_token,
+)
+from ingestd.paimon.catalog.rest_dlf import DLF_OPTIONS, dlf_signer
 from ingestd.paimon.catalog.rest_http import NotFoundError, RestClient, RestResponse, base_uri
 from ingestd.paimon.catalog.rest_messages import (
+    StorageToken,
     change_document,
     commit_document,
     rollback_document,
     schema_document,
     schema_of,
+    token_of,
 )
-from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
+from ingestd.paimon.catalog.rest_token import TableCredentials
+from ingestd.paimon.io.file_io import (
+    absolute_path,
+    file_io_for,
+    is_local,
+    scheme_of,
+    storage_options,
+)
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import SchemaChange
@@ -39,18 +55,20 @@ from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
-_OPTIONS = frozenset({"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER})
+_DATA_TOKEN = "data-token.enabled"  # noqa: S105  (the name of an option)
+_OPTIONS = DLF_OPTIONS | {"uri", "warehouse", TOKEN, TOKEN_FILE, TOKEN_PROVIDER, _DATA_TOKEN}
 _HEADER = "header."
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     """Return the catalog of a server, after requesting its configuration.
 
-    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, the name
-    of the warehouse on the server (default: the argument `warehouse`); and the options of the
+    Options: `uri`; `token` or `token-file`, `token.provider`; those of the provider `dlf`;
+    `header.NAME`; `warehouse`, the name of the warehouse on the server (default: the argument
+    `warehouse`); `data-token.enabled`, which the server may set, too; and the options of the
     tables' store. Raises ConfigError for any other option and for an unknown warehouse,
-    UnsupportedError if the server requires tokens for storage or `case-sensitive` = false, and
-    StorageError if the server does not respond.
+    UnsupportedError if the server requires `case-sensitive` = false, and StorageError if the server
+    does not respond.
     """
     known = {name for name in options if name in _OPTIONS or name.startswith(_HEADER)}
     store = storage_options(options)
@@ -59,7 +77,10 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
         raise ConfigError(f"the REST catalog has no option {', '.join(unknown)}")
     if not options.get("uri"):
         raise ConfigError("the REST catalog needs the option 'uri': the address of its server")
-    client = RestClient(base_uri(options["uri"]), bearer_token(options), _headers(options))
+    uri = base_uri(options["uri"])
+    is_signed = options.get(TOKEN_PROVIDER) == DLF
+    proof = dlf_signer(options, uri) if is_signed else bearer_token(options)
+    client = RestClient(uri, proof, _headers(options))
     name = options.get("warehouse", warehouse)
     response = client.get("/v1/config", {"warehouse": name})
     if response.missing_resource is not None:
@@ -69,14 +90,12 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
         **options,
         **response.members("overrides"),
     }
-    if str(merged.get("data-token.enabled", "false")).lower() == "true":
-        raise UnsupportedError(
-            f"catalog {client.uri} wants 'data-token.enabled': tokens for storage are not supported"
-        )
     if str(merged.get(CASE_SENSITIVE, "true")).lower() == "false":
         raise UnsupportedError(f"catalog {client.uri} wants '{CASE_SENSITIVE}' = 'false'")
     settled = RestClient(client.uri, client.token, _headers(merged))
-    return RestCatalog(settled, name, str(merged.get("prefix") or ""), store)
+    has_tokens = str(merged.get(_DATA_TOKEN, "false")).lower() == "true"
+    given = (warehouse, frozenset(options.items())) if has_tokens else None
+    return RestCatalog(settled, name, str(merged.get("prefix") or ""), store, given)
 
 
 @dataclass(frozen=True)
@@ -85,13 +104,15 @@ class RestCatalog:
 
     `warehouse` is the name of the warehouse on the server. `prefix`, which the server defines, is
     part of all request paths. `store` has the options of the store that contains the files of the
-    tables.
+    tables. `opened_with` are the arguments of `open_catalog` if the server hands out credentials
+    for the store of each table, which then asks for its own.
     """
 
     client: RestClient
     warehouse: str
     prefix: str = ""
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    opened_with: tuple[str, frozenset[tuple[str, str]]] | None = field(default=None, repr=False)
 
     def list_databases(self) -> list[str]:
         """Return the names of all databases, sorted."""
@@ -169,6 +190,17 @@ class RestCatalog:
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
         return self._opened(identifier, response)
+
+    def storage_token(self, identifier: Identifier, *, retries: int) -> StorageToken:
+        """Return credentials of a table's store, asking a busy server `retries` times again.
+
+        Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses.
+        """
+        client = replace(self.client, retries=retries)
+        response = client.get(f"{self._table(identifier)}/token")
+        if response.missing_resource is not None:
+            raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
+        return token_of(response.document, f"catalog {client.uri}: token of table {identifier}")
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
@@ -275,14 +307,18 @@ class RestCatalog:
         path = response.document.get("path")
         if not path:
             raise UnsupportedError(f"{source} has no path: the server keeps its files to itself")
-        io = file_io_for(str(path), {} if is_local(str(path)) else self.store)
+        credentials = self.opened_with and TableCredentials(
+            *self.opened_with, identifier, scheme_of(str(path))
+        )
+        io = file_io_for(str(path), {} if is_local(str(path)) else self.store, credentials)
         table_id = str(response.document.get("id") or "")
+        is_external = response.document.get("isExternal") is True
         return FileStoreTable(
             absolute_path(str(path)),
             schema_of(response.document, source),
             io,
             str(identifier),
-            snapshot_commit=ServerCommit(self, identifier, table_id),
+            snapshot_commit=None if is_external else ServerCommit(self, identifier, table_id),
         )
 
     def _no_database(self, name: str) -> TableNotFoundError:

@@ -1,15 +1,14 @@
 """Authentication at a REST catalog by a bearer token.
 
-The token is given as a value, or in a file that may be renewed.
+The token is given as a value, or in a file that may be renewed. Signed requests are in `rest_dlf`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
-
-Other token providers are not supported.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.log import add_secrets
@@ -17,7 +16,32 @@ from ingestd.log import add_secrets
 TOKEN = "token"  # noqa: S105  (the name of an option)
 TOKEN_FILE = "token-file"  # noqa: S105  (the name of an option)
 TOKEN_PROVIDER = "token.provider"  # noqa: S105  (the name of an option)
+DLF = "dlf"
 _BEARER = "bear"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRequest:
+    """What a signature covers: the method, the path with its encoded query, and the body."""
+
+    method: str
+    target: str
+    body: bytes | None = None
+
+
+class Authenticator(Protocol):
+    """Adds to requests what proves who sends them."""
+
+    def headers(self, request: AuthRequest, /) -> dict[str, str]:
+        """Return the headers that authenticate a request, which is sent at once.
+
+        Raises ConfigError if there are no credentials, StorageError if they cannot be fetched.
+        """
+        ...
+
+    def renew(self) -> bool:
+        """Read the credentials again after a rejection; return whether they have changed."""
+        ...
 
 
 @dataclass(slots=True)
@@ -32,7 +56,7 @@ class BearerToken:
     _token: str = field(default="", repr=False)
     _read_at: int = -1
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, _request: AuthRequest, /) -> dict[str, str]:
         """Return the headers with the token. Raises ConfigError if the file cannot be read."""
         if self.path is not None:
             self._read(self.path)
@@ -68,12 +92,13 @@ def bearer_token(options: Mapping[str, str]) -> BearerToken:
     """Return the token that the options of a catalog specify.
 
     Raises ConfigError if both a token and a file are given, or a provider without either of them;
-    UnsupportedError for another provider than `bear`.
+    UnsupportedError for another provider than `bear`; `dlf` is read by `rest_dlf`.
     """
     provider = options.get(TOKEN_PROVIDER, _BEARER)
     if provider != _BEARER:
         raise UnsupportedError(
-            f"catalog option '{TOKEN_PROVIDER}' = '{provider}' is not supported; use '{_BEARER}'"
+            f"catalog option '{TOKEN_PROVIDER}' = '{provider}' is not supported; known: "
+            f"'{_BEARER}', and '{DLF}' for catalogs of Paimon"
         )
     token, path = options.get(TOKEN), options.get(TOKEN_FILE)
     if token and path:

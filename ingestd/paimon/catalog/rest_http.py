@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
 from ingestd.http_request import json_of, one_line, send
-from ingestd.paimon.catalog.rest_auth import BearerToken
+from ingestd.paimon.catalog.rest_auth import Authenticator, AuthRequest
 
 _LOG = logging.getLogger(__name__)
 _BUSY = (429, 503)
@@ -83,7 +83,7 @@ class RestClient:
     """
 
     uri: str
-    token: BearerToken
+    token: Authenticator
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     retries: int = 5
     timeout_seconds: float = 60.0
@@ -155,7 +155,8 @@ class RestClient:
         self, method: Method, path: str, body: bytes | None
     ) -> tuple[int, Mapping[str, Any], str | None]:
         """Send the request once; return the status, the document, and `Retry-After` (or None)."""
-        headers = {"Accept": "application/json", **self.headers, **self.token.headers()}
+        proof = self.token.headers(AuthRequest(method, path, body))
+        headers = {"Accept": "application/json", **self.headers, **proof}
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(  # noqa: S310  (checked to be http or https)
@@ -190,7 +191,7 @@ class RestClient:
         reason = one_line(document.get("message") or "it gives no reason")
         message = f"catalog {self.uri} responds with {status} to {method} {path}: {reason}"
         if status == _UNAUTHORIZED:
-            return ConfigError(f"{message}; check the catalog's token")
+            return ConfigError(f"{message}; check the catalog's credentials")
         if status in (400, 403):
             return ConfigError(message)
         if status in (405, 406, 501):

@@ -7,9 +7,10 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ingestd.errors import FormatError
+from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.spec.data_types import encode_field, encode_type, max_field_id, parse_field
 from ingestd.paimon.spec.schema import parse_schema
 from ingestd.paimon.spec.schema_change import (
@@ -36,6 +37,26 @@ from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 _Document = dict[str, Any]
 _SERVER_OPTIONS = frozenset({"path"})
 """Options that servers add to a schema and that repeat other parts of the response."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageToken:
+    """Options with credentials of a store, and when they expire, in seconds since 1970."""
+
+    options: frozenset[tuple[str, str]] = field(repr=False)
+    expires_at: float
+
+
+def token_of(response: Mapping[str, Any], source: str) -> StorageToken:
+    """Return the token for storage of a server's response.
+
+    Raises StorageError, naming `source`, if it is invalid.
+    """
+    token, expires_at = response.get("token"), response.get("expiresAtMillis")
+    if not isinstance(token, dict) or type(expires_at) is not int:
+        raise StorageError(f"{source} responds without 'token' and 'expiresAtMillis'")
+    options = frozenset((str(name), str(value)) for name, value in token.items())
+    return StorageToken(options, expires_at / 1000)
 
 
 def schema_document(schema: TableSchema) -> _Document:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.io.store_options import (
     HDFS,
     SCHEMES,
+    StoreCredentials,
     check_storage_options,
     storage_options,
     unsupported_scheme,
@@ -34,6 +35,7 @@ __all__ = [
     "file_io_for",
     "is_local",
     "is_object_store",
+    "scheme_of",
     "storage_options",
     "without_synced_names",
 ]
@@ -122,20 +124,27 @@ class FileIO(Protocol):
         ...
 
 
-def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
+def file_io_for(
+    uri: str,
+    options: Mapping[str, str] = NO_OPTIONS,
+    credentials: StoreCredentials | None = None,
+) -> FileIO:
     """Return the FileIO for a warehouse path.
 
     Plain paths and `file:` URIs are local, the schemes of `SCHEMES` are object stores and HDFS.
-    `options` are the options of the store, by Paimon's names. Raises UnsupportedError for another
+    `options` are the options of the store, by Paimon's names; `credentials` replace them in an
+    object store, before each request. Raises UnsupportedError for another
     scheme, and ConfigError for an unknown option, or if a package that the scheme needs is not
     installed.
     """
-    scheme = _scheme(uri)
+    scheme = scheme_of(uri)
     check_storage_options(scheme, options)
     if scheme in LOCAL:
         return LocalFileIO()
     if scheme in SCHEMES:
         file_io: FileIO = _home(scheme, uri).open_file_io(options)
+        if credentials is not None and is_object_store(uri):
+            return cast("FileIO", replace(cast("Any", file_io), credentials=credentials))
         return file_io
     raise unsupported_scheme(uri, scheme)
 
@@ -162,12 +171,12 @@ def without_synced_names(file_io: FileIO) -> FileIO:
 
 def is_local(uri: str) -> bool:
     """Return whether a path is on a file system of this machine."""
-    return _scheme(uri) in LOCAL
+    return scheme_of(uri) in LOCAL
 
 
 def is_object_store(uri: str) -> bool:
     """Return whether a path is in an object store: neither on a local file system nor in HDFS."""
-    return not is_local(uri) and _scheme(uri) not in HDFS.schemes
+    return not is_local(uri) and scheme_of(uri) not in HDFS.schemes
 
 
 def absolute_path(uri: str) -> str:
@@ -180,6 +189,7 @@ def absolute_path(uri: str) -> str:
     return uri.rstrip("/")
 
 
-def _scheme(uri: str) -> str:
+def scheme_of(uri: str) -> str:
+    """Return the scheme of a path, or "" for a plain path."""
     scheme, separator, _ = uri.partition(":")
     return scheme if separator and "/" not in scheme else ""

@@ -10,13 +10,13 @@ AZURE_STORAGE_ACCOUNT_KEY, web identity, instance metadata.
 """
 
 import contextlib
-import functools
 import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,15 @@ from ingestd.http_request import one_line
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import room_for
 from ingestd.paimon.io.range_reader import RangeReader
-from ingestd.paimon.io.store_options import AZURE, GCS, S3, SCHEMES, Family, client_name
+from ingestd.paimon.io.store_options import (
+    AZURE,
+    GCS,
+    S3,
+    SCHEMES,
+    Family,
+    StoreCredentials,
+    client_name,
+)
 
 _LOG = logging.getLogger(__name__)
 _DIRECTORY = ".directory"
@@ -52,15 +60,21 @@ _RETRIES: Any = {
 }
 _PLAIN: Any = {"allow_http": True}
 _MOST_SAID = 1000
+_MOST_CLIENTS = 1024
+"""More than a pipeline has tables, because a catalog may give each of them its own credentials."""
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFileIO:
-    """`FileIO` on object stores; `options` are their options with values, secrets included."""
+    """`FileIO` on object stores; `options` are their options with values, secrets included.
+
+    With `credentials`, each request uses their current options instead.
+    """
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    credentials: StoreCredentials | None = None
 
     def read_bytes(self, path: str) -> bytes:
         """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
@@ -204,12 +218,13 @@ class ObjectFileIO:
             size = int(response.meta["size"])
             if size <= _WHOLE_BYTES:
                 return pa.BufferReader(pa.py_buffer(response.bytes()))
-        return pa.PythonFile(ObjectReader(store, key, path, size), mode="r")
+        return pa.PythonFile(ObjectReader(partial(self._resolve, path), path, size), mode="r")
 
     def _resolve(self, path: str) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")
         bucket, _, key = rest.partition("/")
-        return open_store(scheme, bucket, self.options), key.strip("/")
+        options = self.options if self.credentials is None else self.credentials.current()
+        return open_store(scheme, bucket, options), key.strip("/")
 
 
 class ObjectReader(RangeReader):
@@ -218,16 +233,18 @@ class ObjectReader(RangeReader):
     `key` is the object's key in `store`, `path` the path in messages, and `size` is in bytes.
     """
 
-    def __init__(self, store: ObjectStore, key: str, path: str, size: int) -> None:
+    def __init__(
+        self, resolve: Callable[[], tuple[ObjectStore, str]], path: str, size: int
+    ) -> None:
         super().__init__(size)
-        self._store = store
-        self._key = key
+        self._resolve = resolve  # before each request, as credentials may expire meanwhile
         self._path = path
 
     def read_range(self, start: int, length: int) -> bytes:
         """Return `length` bytes of the object from the offset `start` on. Raises StorageError."""
+        store, key = self._resolve()
         try:
-            content = obstore.get_range(self._store, self._key, start=start, length=length)
+            content = obstore.get_range(store, key, start=start, length=length)
         except (BaseError, OSError) as error:
             raise StorageError(f"cannot read {self._path} from {start}: {error}") from error
         return content.to_bytes()
@@ -308,7 +325,7 @@ def _holds(store: ObjectStore, key: str, file: Path) -> bool:
     return True
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=_MOST_CLIENTS)
 def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
     """Return this process's client of a bucket.
 

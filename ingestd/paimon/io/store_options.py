@@ -6,10 +6,19 @@ commit relies on that; `REFUSED` has the reasons why other schemes are not suppo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from ingestd.errors import ConfigError, UnsupportedError
 
 _OBJECTS = "ingestd.paimon.io.object_store"
+
+
+class StoreCredentials(Protocol):
+    """Options of a store whose credentials expire; picklable, hashable and thread-safe."""
+
+    def current(self) -> frozenset[tuple[str, str]]:
+        """Return all options of the store, by Paimon's names, with credentials valid now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,11 @@ HDFS = Family(
 FAMILIES = (S3, GCS, AZURE, HDFS)
 SCHEMES: Mapping[str, Family] = {scheme: owner for owner in FAMILIES for scheme in owner.schemes}
 """The supported schemes, other than local ones, with their kinds of store."""
+_CREDENTIALS = frozenset(
+    {"access_key_id", "secret_access_key", "session_token"}
+    | {"account_key", "sas_key", "service_account"}
+)
+"""The names of credentials in the stores' clients."""
 _OWN_HEADER = (
     "this store takes the condition of a put in a header of its own, which ingestd's client does "
     "not send, so two writers could replace each other's commits"
@@ -148,6 +162,28 @@ def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
         if family is not None and client_name(family, name) is None:
             known = ", ".join(family.known())
             raise ConfigError(f"{name}: no such option of {family.title}; there are {known}")
+
+
+def with_credentials(
+    scheme: str, options: Mapping[str, str], given: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the options of a store with the credentials `given`, which replace all of its own.
+
+    `given` may contain other options of the store as well; options of other stores in it are left
+    out. Raises UnsupportedError if it contains no credentials that the store's client knows.
+    """
+    family = SCHEMES[scheme]
+    known = {name: value for name, value in given.items() if client_name(family, name)}
+    replaced = {client_name(family, name) for name in known}
+    if not replaced & _CREDENTIALS:
+        names = ", ".join(sorted(given)) or "nothing"
+        raise UnsupportedError(
+            f"the catalog's token for storage contains no credentials of {family.title}: it "
+            f"contains {names}; there are {', '.join(family.known())}"
+        )
+    dropped = replaced | _CREDENTIALS
+    kept = {name: v for name, v in options.items() if client_name(family, name) not in dropped}
+    return {**kept, **known}
 
 
 def client_name(family: Family, name: str) -> str | None:

@@ -237,6 +237,12 @@ def test_a_cluster_is_sent_no_secret_of_the_configuration_itself(tmp_path: Path)
     assert "kafka.sasl.password: is a secret in the configuration itself" in found
     assert "hush-hush" not in found
     path = tmp_path / "f.yaml"
+    options = "{token.provider: dlf, dlf.access-key-secret: 'x-y'}"
+    catalog = f"metastore: rest, uri: h, options: {options}"
+    signed = BASE.replace("{path: /lake}", f"{{path: /lake, shared: true, catalog: {{{catalog}}}}}")
+    found = issue(tmp_path, signed + cluster)
+    assert "catalog.options.dlf.access-key-secret: is a secret in the configuration itself" in found
+    assert "token.provider" not in found
     for text, environ in ((secret, {}), (shared.replace("hush-hush", "'${env:P}'"), {"P": "hush"})):
         path.write_text(text + (cluster if environ else ""), encoding="utf-8")
         load_config(path, environ)

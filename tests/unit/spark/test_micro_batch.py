@@ -1,5 +1,6 @@
 """What a batch tells its listener, run in one process without Spark."""
 
+import json
 import logging
 import re
 from collections.abc import Mapping
@@ -16,9 +17,14 @@ from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 from ingestd.ingest.tables import table_registry
 from ingestd.log import event_fields
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.prefetch import Prefetch
 from tests.support import crash_scene
+from tests.support.stored_rows import stored_rows
 
 
 def test_a_batch_shows_when_its_changes_were_made_and_what_feeds_its_tables(
@@ -109,3 +115,29 @@ def test_the_same_number_of_two_queries_names_two_batches(
     first, second = ({batch for _, batch in committed(scene, monkeypatch)} for scene in scenes)
     assert not first & second
     assert all(re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-\d+", batch) for batch in first | second)
+
+
+def test_a_column_that_another_program_added_before_its_first_record_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, made = crash_scene.Scene(tmp_path, "keyed"), crash_scene.record
+    altered: list[FileStoreTable] = []
+
+    def with_extra(*given: Any) -> tuple[bytes | None, bytes]:
+        key, value = made(*given)
+        if altered and value.startswith(b'{"before"'):
+            event = json.loads(value)
+            event["after"] = event["after"] and {**event["after"], "extra": "new"}
+            value = json.dumps(event).encode()
+        return key, value
+
+    def alter(*_: object) -> None:
+        if not altered:
+            name, column = Identifier.parse(crash_scene.TABLE), parse_type("STRING")
+            altered.append(scene.catalog.alter_table(name, [AddColumn("extra", column)], 0))
+
+    monkeypatch.setattr(crash_scene, "record", with_extra)
+    monkeypatch.setattr(crash_scene._Silent, "batch_finished", alter)
+    scene.live()
+    assert scene.table().schema.id == altered[0].schema.id
+    assert "new" in {row["extra"] for row in stored_rows(scene.table())}

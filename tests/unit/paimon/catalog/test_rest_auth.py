@@ -5,29 +5,31 @@ import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.log import redact
-from ingestd.paimon.catalog.rest_auth import bearer_token
+from ingestd.paimon.catalog.rest_auth import AuthRequest, bearer_token
+
+REQUEST = AuthRequest("GET", "/v1/config")
 
 
 def test_a_token_is_sent_and_never_shown() -> None:
     token = bearer_token({"token": "s3cret-of-rest-auth"})
-    assert token.headers() == {"Authorization": "Bearer s3cret-of-rest-auth"}
+    assert token.headers(REQUEST) == {"Authorization": "Bearer s3cret-of-rest-auth"}
     assert "s3cret-of-rest-auth" not in repr(token)
     assert "s3cret-of-rest-auth" not in redact("a line with s3cret-of-rest-auth in it")
     assert not token.renew()
 
 
 def test_without_a_token_nothing_is_sent() -> None:
-    assert bearer_token({}).headers() == {}
+    assert bearer_token({}).headers(REQUEST) == {}
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first-token\n")
     token = bearer_token({"token-file": str(file), "token.provider": "bear"})
-    assert token.headers() == {"Authorization": "Bearer first-token"}
+    assert token.headers(REQUEST) == {"Authorization": "Bearer first-token"}
     file.write_text("second-token\n")
     os.utime(file, ns=(1, 1))
-    assert token.headers() == {"Authorization": "Bearer second-token"}
+    assert token.headers(REQUEST) == {"Authorization": "Bearer second-token"}
     assert not token.renew()
     file.write_text("third-token")
     os.utime(file, ns=(1, 1))
@@ -36,13 +38,13 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 def test_a_file_without_a_token_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none cannot be read"):
-        bearer_token({"token-file": str(tmp_path / "none")}).headers()
+        bearer_token({"token-file": str(tmp_path / "none")}).headers(REQUEST)
     (tmp_path / "empty").write_text(" ")
     with pytest.raises(ConfigError, match="empty is empty"):
-        bearer_token({"token-file": str(tmp_path / "empty")}).headers()
+        bearer_token({"token-file": str(tmp_path / "empty")}).headers(REQUEST)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="binary is not a text"):
-        bearer_token({"token-file": str(tmp_path / "binary")}).headers()
+        bearer_token({"token-file": str(tmp_path / "binary")}).headers(REQUEST)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
         one, waits = client(server, token)
         assert one.get("/v1/x").status == 200
         assert server.asked[1].headers["authorization"] == "Bearer new-token"
-        with pytest.raises(ConfigError, match="401 to GET /v1/y: no; check the catalog's token"):
+        with pytest.raises(ConfigError, match="401 to GET /v1/y: no; check the catalog's"):
             one.get("/v1/y")
         assert waits == []
 

@@ -12,7 +12,7 @@ from ingestd.paimon.io.object_store import ObjectReader
 def reader() -> ObjectReader:
     store = MemoryStore()
     obstore.put(store, "k", bytes(range(100)))
-    return ObjectReader(store, "k", "s3://b/k", 100)
+    return ObjectReader(lambda: (store, "k"), "s3://b/k", 100)
 
 
 def test_it_reads_like_a_file(reader: ObjectReader) -> None:
@@ -29,6 +29,6 @@ def test_it_reads_like_a_file(reader: ObjectReader) -> None:
 
 
 def test_an_object_that_is_gone_is_reported_by_its_path() -> None:
-    gone = ObjectReader(MemoryStore(), "k", "s3://b/k", 100)
+    gone = ObjectReader(lambda: (MemoryStore(), "k"), "s3://b/k", 100)
     with pytest.raises(StorageError, match="s3://b/k"):
         gone.read(1)
