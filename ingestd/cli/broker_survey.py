@@ -95,8 +95,9 @@ def proposed_sources(
 ) -> list[SourceProposal]:
     """Return a source for each data format; topics of unknown format join the largest source.
 
-    `data_format` overrides the guesses of all topics. If there is only one source, it selects its
-    topics by `pattern` (None: by a proposed pattern).
+    Sources are named `name-FORMAT`, or `name` if there is only one. `data_format` overrides the
+    guesses of all topics. A single source selects its topics by `pattern` (None: by a proposed
+    pattern).
     """
     groups: dict[str, list[str]] = defaultdict(list)
     unknown: list[str] = []

@@ -324,7 +324,10 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Return a clause on the ingest rate after the first batch, or "" if there was only one."""
+    """Return a clause that states the ingest rate after the first batch; "" if there was only one.
+
+    `history` are the snapshots with their table names, in commit order.
+    """
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:

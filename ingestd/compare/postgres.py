@@ -143,7 +143,12 @@ def literal(text: str) -> str:
 def source_column(
     name: str, type_text: str, category: str, generated: bool, is_collated: bool
 ) -> DatabaseColumn:
-    """Build a column's description from the values of a row of the query `COLUMNS`, in order."""
+    """Describe a column of PostgreSQL, given the values of a row of the query `COLUMNS` in order.
+
+    `type_text` is the type with its length, `category` is `pg_type.typtype` of the type or of its
+    base type ("e" for an enum), `generated` is whether values are computed, and `is_collated`
+    whether its collation sorts texts by their bytes.
+    """
     kind = "enum" if category == "e" else _LENGTHS.sub("", type_text).strip()
     is_number = kind in _INTEGERS | {"date"} or kind in _TIMESTAMPS
     ordered = is_number or kind in _ORDERED or (kind in _COLLATED and is_collated)

@@ -59,7 +59,10 @@ def reread(path: Path) -> LoadedConfig | None:
 
 
 def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
-    """Return the changed keys and sections that take effect only after a restart of the daemon."""
+    """Return the changed keys and sections that take effect only after a restart of the daemon.
+
+    `loaded` is the file as loaded again, and `running` the configuration in effect.
+    """
     settings, before = pipeline_settings(loaded), pipeline_settings(running)
     keys = [key for name, key in _FIXED.items() if getattr(settings, name) != getattr(before, name)]
     return keys + [
@@ -87,7 +90,7 @@ def taken_over(settings: PipelineSettings, running: PipelineSettings) -> Pipelin
 
 
 def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
-    """Return the names of the settings that differ between two versions."""
+    """Return the names of the settings of a pipeline that differ between two versions."""
     return [
         field.name
         for field in fields(after)

@@ -133,7 +133,10 @@ class Workload:
 
 
 def column_types(table: str) -> Mapping[str, str]:
-    """Return the types of columns that must be declared if messages do not contain a schema."""
+    """Return Paimon types by name, for the columns of `table` that must be declared.
+
+    These are the columns whose type messages without a schema do not show, such as decimals.
+    """
     return {column.name: column.table_type for column in TABLES[table] if column.semantic}
 
 

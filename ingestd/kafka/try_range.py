@@ -96,9 +96,9 @@ def out_of_memory(memory: int) -> str:
 
 
 def main() -> int:
-    """Parse the document from standard input, read its ranges, and return the exit code.
+    """Read the ranges that the JSON document at standard input states, and return the exit code.
 
-    Limits the memory of this process.
+    The document is written by `start_try`. Limits the memory of this process.
     """
     document = json.load(sys.stdin)
     memory = int(document["memory"])

@@ -201,10 +201,11 @@ def find_values(
     wanted: Sequence[Wanted],
     log: RecordLog,
 ) -> list[Mapping[str, FoundValues]]:
-    """Return, for each of `wanted`, the values found, by column.
+    """Return the values found for the omitted values of `columns`: for each of `wanted`, by column.
 
-    The mappings are empty if the required snapshots have expired, or if more than `MAX_RECORDS`
-    rows would be read. Raises the errors of reading the source and the table.
+    `log` reads records again. The mappings are empty if the required snapshots have expired, or if
+    more than `MAX_RECORDS` rows would be read. Raises the errors of reading the source and the
+    table.
     """
     search = _Search(context, identifier, columns, wanted, log)
     found = search.values()

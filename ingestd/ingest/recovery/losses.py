@@ -72,11 +72,11 @@ _WHAT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The offsets that each table covers in each log.
+    """The offsets that each table covers in each log: those whose rows it already contains.
 
-    `tables` has the covered offsets of each table; `finished` has the covered offsets of tables
-    that are not created yet. `origin` has the first offset that the pipeline reads in each log,
-    unless this is 0.
+    `tables` has the covered offsets of each table. `finished` has the offsets up to which the
+    pipeline has committed, which are the covered offsets of a table that is created later. `origin`
+    has the first offset that the pipeline reads in each log, unless this is 0.
     """
 
     tables: Mapping[str, Vector]
