@@ -71,7 +71,7 @@ class RoutingSection(Section):
     table_mapping: Texts = Field(
         default={},
         description="Source table (in one of the three forms) to target name, without prefix and "
-        "suffix.",
+        "suffix; `NAME$branch_BRANCH` is an existing branch of the table `NAME`.",
     )
     merge_shards: bool = Field(
         default=_ROUTING.merge_shards,

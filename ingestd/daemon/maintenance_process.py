@@ -32,6 +32,7 @@ from ingestd.ingest.maintenance.jobs import Done, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.catalog.branch_catalog import BranchCatalog
 from ingestd.paimon.table.metadata.file_store_scan import MANIFEST_CACHE
 from ingestd.spark.startup.jvm import forked_python
 from ingestd.spark.startup.python_daemon import name_process
@@ -217,7 +218,7 @@ def serve(connection: Connection, *, low_priority: bool) -> None:
     level, style = opening.log_level, opening.log_format
     configure_logging(level, style, stream=sys.stdout, pipeline=opening.pipeline)
     MANIFEST_CACHE.limit(KEPT_ENTRIES)
-    catalog = load_catalog(opening.metastore, opening.warehouse, options)
+    catalog = BranchCatalog(load_catalog(opening.metastore, opening.warehouse, options))
     requests = Requests()
     threading.Thread(
         target=_listen, args=(connection, requests), name="listen", daemon=True

@@ -40,6 +40,7 @@ from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, decode, encod
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.catalog.branch_catalog import BranchCatalog
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
@@ -269,7 +270,7 @@ class Truth:
     @property
     def catalog(self) -> Catalog:
         if self.metastore == "filesystem":
-            return FilesystemCatalog(str(self.root / "warehouse"), self.io)
+            return BranchCatalog(FilesystemCatalog(str(self.root / "warehouse"), self.io))
         return open_catalog(self.settings)
 
     def folder(self, name: str) -> Path:

@@ -16,6 +16,7 @@ from ingestd.ingest.settings.context import (
     CoveredOffsets,
     QualifiedSourceTable,
     TableSettings,
+    section_of,
 )
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.stages.decode_stage import shape_again
@@ -93,7 +94,7 @@ class TableHistory:
     def __init__(
         self, context: BatchContext, identifier: str, base: BaseSnapshot, log: RecordLog
     ) -> None:
-        tables, name = dict(context.tables), identifier.partition(".")[2]
+        tables, name = dict(context.tables), section_of(identifier)
         tables[identifier] = replace(tables[identifier], covered=base.covered)
         policy = _as_the_table_is(context.settings_of(identifier).evolution)
         settings = replace(context.settings.get(name, TableSettings()), evolution=policy)

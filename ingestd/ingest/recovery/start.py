@@ -18,11 +18,11 @@ would do so. A changed `ordering` is not checked, because it affects only the re
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ingestd.cdc.base import RejectedRecord
-from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
+from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS, DeadLetter, dead_letter_rows
 from ingestd.ingest.dead_letters.dead_letter_topic import dead_letter_messages
 from ingestd.ingest.recovery.log_coverage import (
@@ -67,6 +67,7 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, SourcePartition, TopicOffsets
 from ingestd.kafka.producer import produce
 from ingestd.kafka.start_stop import first_positions
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
@@ -161,16 +162,18 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
             shared = sorted(record.topic_keys & logs.names.keys())
             names = {logs.names[key].topic for key in shared}
             routed = {
-                _target(router, topic, source_table)
+                router.possible_target(topic, source_table.unqualified)
                 for topic in names
                 for source_table in record.source_tables
             }
-            if shared and name in routed:
+            # A fast-forward of a branch would replace the records of both.
+            if shared and _main(name) in {_main(target) for target in routed if target}:
                 raise SchemaConflictError(
                     f"table {name} already gets the rows of topic {logs.names[shared[0]].topic} "
                     f"from pipeline {pipeline}: pipeline {settings.name} would write each of them "
-                    f"again. If {pipeline} was renamed, set pipeline.formerly: [{pipeline}]; "
-                    "otherwise route one of the two to other tables"
+                    f"to it, or to a branch of it, again. If {pipeline} was renamed, set "
+                    f"pipeline.formerly: [{pipeline}]; otherwise route one of the two to other "
+                    "tables"
                 )
 
 
@@ -448,20 +451,23 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     """Check the routing against the source tables recorded in each table of the pipeline.
 
     `registry` must be open and have the topic keys. Raises SchemaConflictError if source tables
-    that must not share a target would share it, and ConfigError if the routing is invalid or a
-    source table is routed to the dead-letter table. Logs a warning for each table that gets no more
-    rows of a source table since the routing was changed.
+    that must not share a target would share it, and ConfigError if the routing is invalid, or rows
+    are routed to the dead-letter table or to two branches of a table. Logs a warning for each table
+    that gets no more rows of a source table since the routing was changed.
     """
     router, routing = Router(settings.routing, settings.database), routing_hash(settings)
     claims: dict[str, set[QualifiedSourceTable]] = {}
+    targets = {f"{settings.database}.{name}" for name in settings.routing.table_mapping.values()}
     for name, table in registry.tables.items():
         source_tables = table.progress.source_tables if table.progress else frozenset()
         claims.setdefault(name, set()).update(source_tables)
         for source_table, target in _targets(router, settings, registry, name, source_tables):
             if target is not None:
                 claims.setdefault(target, set()).add(source_table)
+                targets.add(target)
             if target != name and table.progress and table.progress.pipeline.routing != routing:
                 log_warnings([_left_out(name, source_table, target)])
+    _refuse_two_branches(targets)
     for name, claimants in sorted(claims.items()):
         if name == registry.dead_letters and claimants:
             raise ConfigError(
@@ -469,6 +475,26 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
                 "to get them; name another table"
             )
         check_sharing(settings.routing, name, frozenset(claimants))
+
+
+def _refuse_two_branches(targets: Set[str]) -> None:
+    """Raise ConfigError if rows are routed to two branches of one table.
+
+    After a fast-forward, the record of one would cover rows that only the other has.
+    """
+    by_table: dict[str, str] = {}
+    for target in sorted(targets):
+        other = by_table.setdefault(_main(target), target)
+        if other != target:
+            raise ConfigError(
+                f"routing: {other} and {target} are branches of one table, and a pipeline writes "
+                "one of them: route all rows to the same one in routing.table-mapping, or let a "
+                "pipeline of its own, with other topics, write the other"
+            )
+
+
+def _main(table: str) -> str:
+    return str(Identifier.parse(table).main)
 
 
 def _left_out(table: str, source_table: QualifiedSourceTable, target: str | None) -> str:
@@ -497,13 +523,8 @@ def _targets(
         own = [source_table for source_table in source_tables if source_table.source == source]
         selected = list(filter(settings.sources[source].kafka.selects, topics))
         for source_table in own:
-            targets = {_target(router, topic, source_table) for topic in selected}
+            targets = {
+                router.possible_target(topic, source_table.unqualified) for topic in selected
+            }
             if len(targets) == 1 or len(own) == 1 or len(topics) == 1:
                 yield from ((source_table, target) for target in targets)
-
-
-def _target(router: Router, topic: str, source_table: QualifiedSourceTable) -> str | None:
-    try:
-        return router.route(topic, source_table.unqualified)
-    except PolicyStopError:
-        return None  # `unmatched: fail` is about records, of which there may be none

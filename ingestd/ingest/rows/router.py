@@ -12,7 +12,7 @@ from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
-from ingestd.paimon.catalog.base import Identifier, check_case
+from ingestd.paimon.catalog.base import Identifier, check_case, refuse_branch
 
 NAMED_IN = (
     "in 'to' of the first rule of routing.rules that matches it, or in routing.table-mapping if "
@@ -69,6 +69,13 @@ class Router:
         route = self.route_of(topic, source_table)
         return None if route is None else route.table
 
+    def possible_target(self, topic: str, source_table: SourceTable) -> str | None:
+        """Return the result of `route`, or None if records of the table stop the pipeline."""
+        try:
+            return self.route(topic, source_table)
+        except PolicyStopError:
+            return None  # `unmatched: fail` is about records, of which there may be none
+
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
         """Return the route of a source table, or None if it has no route.
 
@@ -89,7 +96,8 @@ class Router:
         given = None if matched is None else matched.to
         name = self._name(source_table, forms) if given is None else given
         try:
-            Identifier(self._database, name)
+            if name not in self._routing.table_mapping.values():
+                refuse_branch(Identifier(self._database, name))
             check_case([name], case_sensitive=self._routing.case_sensitive)
         except ConfigError as error:
             self._invalid[topic, source_table] = error.message

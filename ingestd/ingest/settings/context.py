@@ -24,6 +24,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
@@ -257,6 +258,11 @@ def commit_user(pipeline: str) -> str:
     return f"ingestd-{pipeline}"
 
 
+def section_of(identifier: str) -> str:
+    """Return the name under which the settings of a table, or of a branch of it, are configured."""
+    return identifier.partition(".")[2].partition(BRANCH_MARK)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class BatchContext:
     """The values that the driver sends to all tasks of one batch.
@@ -371,7 +377,8 @@ class BatchContext:
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, "database.table", with defaults for unset fields.
 
-        They include the metadata column and the option that `ordering` requires.
+        A branch has those of its table. They include the metadata column and the option that
+        `ordering` requires.
         """
-        own = self.settings.get(identifier.partition(".")[2], TableSettings())
+        own = self.settings.get(section_of(identifier), TableSettings())
         return own.over(self.defaults).ordered()

@@ -18,6 +18,7 @@ from ingestd.ingest.tables.log_positions import (
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, last_truncate, later_point
 from ingestd.kafka.offset_ranges import BatchOffsets, SourcePartition
+from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +135,15 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
 
 
 def next_record(
-    before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
+    before: TableProgress | None,
+    pipeline: PipelineProgress,
+    step: TableStep,
+    branch: str = MAIN_BRANCH,
 ) -> TableProgress:
     """Return the progress record of a table's next snapshot: the previous one with `step` applied.
 
-    `before` is None if the table has no record. The result has a new record id.
+    `branch` is the branch of the snapshot. `before` is None if the table has no record. The result
+    has a new record id.
     """
     before = before or TableProgress(pipeline)
     return TableProgress(
@@ -150,6 +155,7 @@ def next_record(
         reached=later_point(before.reached, step.reached),
         batch=step.batch,
         record_id=uuid.uuid4().hex[:16],
+        branch=branch,
     )
 
 

@@ -99,6 +99,11 @@ class ManagedTable:
         """
         return not self.table.schema.primary_keys or bool(self.table.merge_rules.functions)
 
+    @property
+    def has_copied_record(self) -> bool:
+        """Whether its record was written for another branch of the table."""
+        return self.progress is not None and self.progress.branch != self.table.branch
+
 
 def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
     """Return the pipelines that write to a table, according to the table option."""

@@ -2,6 +2,7 @@
 
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.paimon.catalog.base import Catalog, load_catalog
+from ingestd.paimon.catalog.branch_catalog import BranchCatalog
 from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
 
 
@@ -15,12 +16,13 @@ def open_file_io(settings: PipelineSettings) -> FileIO:
 
 
 def open_catalog(settings: PipelineSettings) -> Catalog:
-    """Return the catalog of a pipeline's tables.
+    """Return the catalog of a pipeline's tables, and of branches of them.
 
     Raises ConfigError for an unknown metastore or option, UnsupportedError for a value that is not
     supported, and StorageError if a server does not respond.
     """
-    return load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    return BranchCatalog(catalog)
 
 
 def pipelines_folder(warehouse: str) -> str:

@@ -27,6 +27,7 @@ from ingestd.ingest.tables.log_positions import (
     Vector,
 )
 from ingestd.ingest.values.source_points import NO_POINT, UNKNOWN_TIME, SourcePoint
+from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 RECORD_VERSION = 2
 VERSION = "ingestd.v"
@@ -96,7 +97,8 @@ class TableProgress:
     the source tables of these rows. `rows` counts the rows of the batch by row kind. `truncated` is
     the point of the last truncate, if rows that are read later may be older than it. `reached` is
     the latest point of the rows of the table. `batch` names the batch, for information only.
-    `record_id` identifies the record, also in later snapshots that repeat it.
+    `record_id` identifies the record, also in later snapshots that repeat it. `branch` is the
+    branch for which it was written: a fast-forward, or the creation of a branch, copies it.
     """
 
     pipeline: PipelineProgress
@@ -107,6 +109,7 @@ class TableProgress:
     reached: SourcePoint = NO_POINT
     batch: str = ""
     record_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    branch: str = MAIN_BRANCH
 
 
 def property_names(pipeline: str) -> tuple[str, str]:
@@ -137,6 +140,8 @@ def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[s
         document["source_tables"] = sorted(progress.source_tables, key=str)
     if progress.rows:
         document["rows"] = dict(progress.rows)
+    if progress.branch != MAIN_BRANCH:
+        document["branch"] = progress.branch
     for key, point in (("truncated", progress.truncated), ("position", progress.reached)):
         if point is not None and point.position >= 0:
             document |= {key: point.position, f"{key}_time": point.time}
@@ -174,6 +179,7 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
             reached=_point(document, "position") or NO_POINT,
             batch=str(document.get("batch", "")),
             record_id=str(document["id"]),
+            branch=str(document.get("branch", MAIN_BRANCH)),
         )
     except DAMAGED as error:
         raise FormatError(f"{where}: its progress record is damaged: {error!r}") from error

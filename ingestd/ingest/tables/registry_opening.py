@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ProgressLostError, UnsupportedError
+from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
@@ -13,6 +14,7 @@ from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, 
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress, property_names
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 
@@ -43,33 +45,39 @@ class RegistryOpening:
         self._catalog = catalog
         self._io = io
         self._pipelines = (settings.name, *settings.formerly)
+        self._router = Router(settings.routing, settings.database)
+        self._mapped = {f"{settings.database}.{t}" for t in settings.routing.table_mapping.values()}
+        self._branches = {name for name in self._mapped if BRANCH_MARK in name}
         self._claims: Claims | None = None
         self._undecided: Collection[str] = ()
 
     def open(self, undecided: Collection[str] = ()) -> OpenedTables:
         """Load all tables that are marked for this pipeline or named in progress records.
 
+        Branches are loaded if the table mapping names them. A table whose record was written for
+        another branch is loaded if rows are routed to it; until then it stays as it is, and
+        continues from this record later.
+
         Tables in `undecided` are excluded, because an operator is about to set their covered
         offsets; in this case all other tables that lack a record are excluded, too. Raises
         FormatError if a table or record is damaged, UnsupportedError if another version of ingestd
-        wrote a record, and ProgressLostError if a table lacks a record that it should have.
+        wrote a record, TableNotFoundError if a named branch does not exist, and ProgressLostError
+        if a table lacks a record that it should have.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
         opened = self._load_marked(others)
         progress = self._merged(managed.progress for managed in opened.values() if managed.progress)
-        for name in progress.tables.keys() - opened.keys():
+        no_targets = {name for name in progress.tables if BRANCH_MARK in name} - self._branches
+        for name in progress.tables.keys() - opened.keys() - no_targets:
             if self._catalog.table_exists(Identifier.parse(name)):
                 opened[name] = self.load(name)
-        missing = [
-            name
-            for name, number in progress.tables.items()
-            if (name not in opened or self._was_replaced(opened[name]))
-            and number > progress.dropped.get(name, 0)
-            and name != self._settings.dead_letters
-        ]
+        left_out = no_targets | {
+            name for name, managed in opened.items() if not self._is_target(name, managed)
+        }
+        missing = self._missing(opened, progress, left_out)
         # Several tables may lack a record; an operator decides on them one by one.
-        left_out = {
+        left_out |= {
             name for name, managed in opened.items() if undecided and self._lacks(name, managed)
         }
         tables = {
@@ -77,7 +85,35 @@ class RegistryOpening:
             for name, managed in opened.items()
             if name not in {*undecided, *left_out}
         }
-        return OpenedTables(tables, progress, tuple(missing), others)
+        return OpenedTables(tables, progress, missing, others)
+
+    def _missing(
+        self,
+        opened: Mapping[str, ManagedTable],
+        progress: PipelineProgress,
+        left_out: Collection[str],
+    ) -> tuple[str, ...]:
+        """Return the tables that had a record, but were dropped or replaced since."""
+        return tuple(
+            name
+            for name, number in progress.tables.items()
+            if name not in left_out
+            and (name not in opened or self._was_replaced(opened[name]))
+            and number > progress.dropped.get(name, 0)
+            and name != self._settings.dead_letters
+        )
+
+    def _is_target(self, name: str, managed: ManagedTable) -> bool:
+        """Return whether rows may be routed to a table; only asked if its record is a copy."""
+        progress = managed.progress
+        if progress is None or not managed.has_copied_record or name in self._mapped:
+            return True
+        topics = {progress.pipeline.topic_name(key) for key in progress.topic_keys}
+        return any(
+            self._router.possible_target(topic, source_table.unqualified) == name
+            for topic in topics
+            for source_table in progress.source_tables
+        )
 
     def _is_marked(self, managed: ManagedTable) -> bool:
         return not marked_pipelines(managed.table).isdisjoint(self._pipelines)
@@ -123,6 +159,7 @@ class RegistryOpening:
         """
         database = self._settings.database
         names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
+        names += sorted(self._branches)
         named = set(self._claims.progress.tables) if self._claims else set()
 
         def opened(name: str) -> ManagedTable | None:
@@ -130,7 +167,7 @@ class RegistryOpening:
             marked = marked_pipelines(table)
             if marked.difference(self._pipelines) and name != self._settings.dead_letters:
                 others[name] = table
-            mine = not marked.isdisjoint(self._pipelines) or name in named
+            mine = not marked.isdisjoint(self._pipelines) or name in named | self._branches
             return self._opened(name, table) if mine else None
 
         with ThreadPoolExecutor(_THREADS, "open") as pool:

@@ -167,6 +167,9 @@ class TableRegistry:
             managed = self._opening.load(name)
             self._refuse_strangers(name, managed.table)
             self._take(name, self._opening.judged(name, managed, self.progress))
+            if self.tables[name].has_copied_record:
+                # By a record of its own the next start opens it, and continues from there.
+                self.record(name, self.tables[name].covered)
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
@@ -476,7 +479,7 @@ class TableRegistry:
         managed, user, now = self.tables[name], self._settings.commit_user, self._now_ms()
         state = with_user(managed.table, managed.state, user)
         pipeline = replace(self.progress, end=covered, start=where_less(start, covered))
-        progress = next_record(managed.progress, pipeline, step)
+        progress = next_record(managed.progress, pipeline, step, managed.table.branch)
         shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
         record = encode_properties(self._settings.name, progress, shared)
         committable = ManifestCommittable(

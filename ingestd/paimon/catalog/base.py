@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 from ingestd.errors import ConfigError
+from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -47,7 +48,8 @@ class DatabaseNotEmptyError(ConfigError):
 class Identifier:
     """The names of a table and of its database in a catalog.
 
-    Raises ConfigError for a name that is not allowed.
+    `table` may name a branch, like `orders$branch_fix`. Raises ConfigError for a name that is not
+    allowed.
     """
 
     database: str
@@ -55,7 +57,8 @@ class Identifier:
 
     def __post_init__(self) -> None:
         check_name("database", self.database)
-        check_name("table", self.table)
+        for name in self.table.split(BRANCH_MARK, 1):
+            check_name("table", name)
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
@@ -67,6 +70,16 @@ class Identifier:
         if not dot:
             raise ConfigError(f"table name '{text}' has no database; write database.table")
         return cls(database, table)
+
+    @property
+    def main(self) -> "Identifier":
+        """The names without a branch."""
+        return Identifier(self.database, self.table.partition(BRANCH_MARK)[0])
+
+    @property
+    def branch(self) -> str | None:
+        """The named branch; None is the main branch."""
+        return self.table.partition(BRANCH_MARK)[2] or None
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
@@ -221,6 +234,15 @@ def no_table(identifier: Identifier, known: Iterable[str]) -> TableNotFoundError
     return TableNotFoundError(
         f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
     )
+
+
+def refuse_branch(identifier: Identifier) -> None:
+    """Raise ConfigError if a branch is named, where only a table may be."""
+    if identifier.branch is not None:
+        raise ConfigError(
+            f"'{identifier}' names a branch, not a table; `ingestd branch` creates and deletes "
+            "branches of a table"
+        )
 
 
 def check_empty(database: str, tables: Sequence[str], *, cascade: bool) -> None:

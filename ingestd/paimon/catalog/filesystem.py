@@ -20,6 +20,7 @@ from ingestd.paimon.catalog.base import (
     nearest_name_hint,
     new_column_names,
     no_table,
+    refuse_branch,
 )
 from ingestd.paimon.catalog.table_directory import TableDirectory
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
@@ -135,6 +136,7 @@ class FilesystemCatalog:
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
         ConfigError for a name that is not allowed, and for the option `path`.
         """
+        refuse_branch(identifier)
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
         if "path" in schema.options:
@@ -185,6 +187,7 @@ class FilesystemCatalog:
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
         if the new name is in use.
         """
+        refuse_branch(target)
         table = self.get_table(source)
         check_case([target.database, target.table], case_sensitive=self.case_sensitive)
         path = self._table_path(target)

@@ -23,6 +23,7 @@ from ingestd.paimon.catalog.base import (
     nearest_name_hint,
     new_column_names,
     no_table,
+    refuse_branch,
 )
 from ingestd.paimon.catalog.hive_client import (
     AlreadyExistsError,
@@ -54,7 +55,7 @@ from ingestd.paimon.catalog.thrift import (
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on_main
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on
 
 _SUFFIX = ".db"
 _TABLES_AT_ONCE = 300
@@ -207,15 +208,15 @@ class HiveCatalog:
         for column in schema.fields:
             hive_type(column.type)  # refuses types that Hive does not have
         self.create_database(identifier.database)
-        path = f"{self._database_path(identifier.database)}/{identifier.table}"
-        directory = self._directory(path, str(identifier))
-        with held_on_main(self._lock(identifier)):
+        database = self._database_path(identifier.database)
+        directory = self._directory(f"{database}/{identifier.table}", str(identifier))
+        with held_on(self._lock(identifier)):
             table = directory.create_table(schema)
         if table is not None:
             return self._added(identifier, table)
         table = directory.open_table() if ignore_if_exists else None
         if table is None:
-            raise TableExistsError(f"table '{identifier}' exists already in {path}")
+            raise TableExistsError(f"table '{identifier}' exists already in {directory.path}")
         self._add(identifier, table)
         return self._opened(identifier, table)
 
@@ -245,7 +246,7 @@ class HiveCatalog:
                 self._write_copy(identifier, table.schema, options)
                 self._write_copy(identifier, schema, options)
 
-        with held_on_main(self._lock(identifier)):
+        with held_on(self._lock(identifier)):
             table = directory.alter_table(table, changes, now_ms, before=write_copy)
         return self._opened(identifier, table)
 
@@ -375,6 +376,7 @@ class HiveCatalog:
         self._alter(identifier, stored.with_schema(schema, removed, sync_properties=sync))
 
     def _find_table(self, identifier: Identifier) -> HiveTable | None:
+        refuse_branch(identifier)
         names = (identifier.database, identifier.table)
         if any(name != name.lower() for name in names):
             return None

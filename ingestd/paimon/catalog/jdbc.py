@@ -20,6 +20,7 @@ from ingestd.paimon.catalog.base import (
     check_name,
     nearest_name_hint,
     no_table,
+    refuse_branch,
 )
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.catalog.jdbc_database import (
@@ -40,7 +41,7 @@ from ingestd.paimon.io.file_io import (
 from ingestd.paimon.spec.option_types import parse_bool, parse_int
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on_main
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, TableLock, held_on
 
 URI = "uri"
 USER = "jdbc.user"
@@ -267,7 +268,7 @@ class JdbcCatalog:
             return self.get_table(identifier)
         self.create_database(identifier.database)
         try:
-            with held_on_main(self._lock(identifier)):
+            with held_on(self._lock(identifier)):
                 table = self.files.create_table(identifier, schema)
         except TableExistsError:
             if not ignore_if_exists:
@@ -292,7 +293,7 @@ class JdbcCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
-        with held_on_main(self._lock(identifier)):
+        with held_on(self._lock(identifier)):
             table = self.files.alter_table(identifier, changes, now_ms)
         with self._transaction() as session:
             self._sync_properties(session, identifier, table.schema)
@@ -321,6 +322,7 @@ class JdbcCatalog:
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
         if the new name is in use.
         """
+        refuse_branch(target)
         moved = self._is_moved(source, target)
         if not moved:
             self.get_table(source)

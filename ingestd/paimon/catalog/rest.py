@@ -19,6 +19,7 @@ from ingestd.paimon.catalog.base import (
     check_empty,
     check_name,
     nearest_name_hint,
+    refuse_branch,
 )
 from ingestd.paimon.catalog.rest_auth import (
     DLF,
@@ -211,6 +212,7 @@ class RestCatalog:
         server decides which of several concurrent calls creates it. Raises ValueError if the id of
         the schema is not 0.
         """
+        refuse_branch(identifier)
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
         path = f"{self._database(identifier.database)}/tables"
@@ -258,6 +260,7 @@ class RestCatalog:
         Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
         in use.
         """
+        refuse_branch(target)
         document = {"source": _name(source), "destination": _name(target)}
         try:
             response = self.client.post(self._at("tables", "rename"), document)

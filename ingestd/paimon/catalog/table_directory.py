@@ -17,7 +17,7 @@ from ingestd.errors import (
 )
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -34,11 +34,15 @@ def _nothing(_schema: TableSchema) -> None:
 
 @dataclass(frozen=True)
 class TableDirectory:
-    """The directory of a table; `name` is "database.table", for messages."""
+    """The directory of a table; `name` is "database.table", for messages.
+
+    All methods but `delete_table` use the schemas and snapshots of `branch`.
+    """
 
     path: str
     io: FileIO
     name: str
+    branch: str = MAIN_BRANCH
 
     def has_table(self) -> bool:
         """Return whether the directory contains a table."""
@@ -116,10 +120,10 @@ class TableDirectory:
 
     @property
     def _paths(self) -> TablePaths:
-        return TablePaths(self.path)
+        return TablePaths(self.path, self.branch)
 
     def _table(self, schema: TableSchema) -> FileStoreTable:
-        return FileStoreTable(self.path, schema, self.io, self.name)
+        return FileStoreTable(self.path, schema, self.io, self.name, self.branch)
 
     def _publish(self, schema: TableSchema) -> bool:
         """Publish a schema; return False if its id is in use.

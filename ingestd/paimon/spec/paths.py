@@ -21,6 +21,8 @@ from ingestd.paimon.spec.decimal_digits import unscaled
 from ingestd.paimon.spec.float_text import java_double, java_float
 
 MAIN_BRANCH = "main"
+BRANCH_MARK = "$branch_"
+"""Between the name of a table and the name of one of its branches, as in `orders$branch_fix`."""
 DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
 POSTPONE_BUCKET = -2
 

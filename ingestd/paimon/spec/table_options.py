@@ -69,8 +69,8 @@ _IGNORED: _Options = (
         Access.READ, "only tables of Paimon's own format are supported", "type", values=["table"],
     ),
     *_refused(
-        Access.READ, "pipelines write `main`: it alone covers their offsets; branches are read as "
-        "`table$branch_name`", "branch", values=["main"],
+        Access.READ, "the name of a table selects its branch: `table$branch_name`, also in "
+        "`routing.table-mapping`", "branch", values=["main"],
     ),
     *_refused(
         Access.READ, "files hold other rows or another order than ingestd reads",

@@ -33,13 +33,13 @@ class TableLock(Protocol):
         ...
 
 
-def held_on_main(lock: TableLock | None) -> AbstractContextManager[None]:
-    """Hold a table's lock of the main branch for the duration of a block (None: hold nothing).
+def held_on(lock: TableLock | None, branch: str = MAIN_BRANCH) -> AbstractContextManager[None]:
+    """Hold a table's lock of a branch for the duration of a block (None: hold nothing).
 
     Raises CommitConflictError if others hold it for too long, StorageError if the catalog does not
     respond.
     """
-    return nullcontext() if lock is None else lock.held(MAIN_BRANCH)
+    return nullcontext() if lock is None else lock.held(branch)
 
 
 class PartitionRegistry(Protocol):

@@ -77,7 +77,9 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     """Replace snapshots of the table, from the first id of a branch on, by the branch's snapshots.
 
     Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
-    snapshots. No writer may run at the same time: its commit would fail. Raises ConfigError if the
+    snapshots. No writer may run at the same time: its commit would fail, and its expiry could
+    delete files. After an interrupted call, the table has its older snapshots, or the first ones of
+    the branch; another call finishes it. Raises ConfigError if the
     branch is the table's own, does not exist or has no snapshot.
     """
     gone = replaced_snapshots(table, name)
@@ -85,7 +87,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     ids = snapshot_ids(io, theirs)
     first = ids[0]
     first_schema = read_snapshot(io, theirs, first).schema_id
-    _cut(table, first, max(schema_ids(io, theirs)))
+    _cut(table, first, min([first, *gone]), max(schema_ids(io, theirs)))
     for schema_id in schema_ids(io, theirs):
         if schema_id >= first_schema:
             io.overwrite(own.schema(schema_id), io.read_bytes(theirs.schema(schema_id)))
@@ -100,6 +102,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """Return the ids of the snapshots of the table that `fast_forward` replaces.
 
+    These are all if the branch has expired snapshots that the table would lack between its own.
     Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     if table.branch == name:
@@ -109,17 +112,20 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     first = earliest_snapshot_id(source.io, source.paths)
     if first is None:
         raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
-    return [id_ for id_ in snapshot_ids(table.io, table.paths) if id_ >= first]
+    ids = snapshot_ids(table.io, table.paths)
+    older = [id_ for id_ in ids if id_ < first]
+    return ids[len(older) :] if first - 1 in older else ids
 
 
-def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
-    """Delete tags and snapshots from the id `first` on, and schemas after the id `last_schema`.
+def _cut(table: FileStoreTable, first_tag: int, first: int, last_schema: int) -> None:
+    """Delete snapshots from the id `first` on, and schemas after the id `last_schema`.
 
-    Of snapshots and schemas, the newest are deleted first.
+    Tags of snapshots from the id `first_tag` on are deleted before them. Of snapshots and schemas,
+    the newest are deleted first.
     """
     io, paths = table.io, table.paths
     for tag in tag_names(io, paths):
-        if tagged_snapshot(table, tag).id >= first:
+        if tagged_snapshot(table, tag).id >= first_tag:
             io.delete_quietly(tag_path(paths, tag))
     io.delete_quietly(paths.latest_hint)
     for snapshot_id in reversed(snapshot_ids(io, paths)):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.spec.paths import MAIN_BRANCH, POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.catalog_commit import partition_spec
 from ingestd.paimon.table.metadata.file_store_scan import live_files
@@ -37,10 +37,13 @@ def mark_done_partitions(
 ) -> tuple[str, ...]:
     """Mark the partitions that are done; return the paths of the success files that were due.
 
+    Partitions of other branches than main are not marked: their directories are those of the table.
     With `dry_run`, nothing is written. `now_ms` is in milliseconds of the epoch. Raises FormatError
     for a damaged success file, StorageError if the catalog does not respond, and UnsupportedError
     if `partition.timestamp-formatter` is not supported.
     """
+    if table.branch != MAIN_BRANCH:
+        return ()
     actions = honoured.PARTITION_DONE_ACTION.of(options)
     done = dict(_done_partitions(table, options, now_ms))
     marks = tuple(_due_marks(table, done, now_ms)) if "success-file" in actions else ()

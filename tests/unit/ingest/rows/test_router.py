@@ -132,3 +132,16 @@ def test_the_name_of_a_target_is_set_where_the_complaint_says() -> None:
     assert target("short", mapping) == ("lake.short", "")
     assert "or in routing.table-mapping if none does" in complaint
     assert route(long, table_mapping=mapping) == "lake.t"
+
+
+def test_a_branch_is_a_target_only_where_the_mapping_names_it() -> None:
+    branch = "orders$branch_fix"
+    assert route(ORDERS, table_mapping={"orders": branch}) == f"lake.{branch}"
+    assert route(SourceTable("db", "shop", branch)) == "lake.orders_branch_fix"
+    assert route(ORDERS, table_suffix="$branch_fix") is None
+
+
+def test_a_source_table_that_stops_the_pipeline_has_no_possible_target() -> None:
+    router = Router(RoutingConfig(including_tables="users", unmatched="fail"), "lake")
+    assert router.possible_target("topic", ORDERS) is None
+    assert router.possible_target("topic", SourceTable(None, None, "users")) == "lake.users"

@@ -24,6 +24,7 @@ from ingestd.ingest.tables.progress import (
     encode_pipeline,
     encode_properties,
     pipelines_in,
+    property_names,
 )
 from ingestd.ingest.values.source_points import MAX_SKEW_MS, SourcePoint
 from ingestd.kafka.offset_ranges import BatchOffsets
@@ -196,3 +197,13 @@ def test_the_least_advanced_vector_decides_and_an_absent_log_counts_as_its_origi
 
 def test_the_version_of_the_record_is_the_one_that_tables_already_have() -> None:
     assert properties(PROGRESS)["ingestd.v"] == "2"
+
+
+def test_a_record_names_the_branch_for_which_it_was_written() -> None:
+    record = next_record(None, PIPELINE, TableStep(), "fix")
+    properties = encode_properties("p", record, encode_pipeline(PIPELINE))
+    assert decode_properties("p", properties, "here") == record
+    copied = next_record(record, PIPELINE, TableStep())
+    properties = encode_properties("p", copied, encode_pipeline(PIPELINE))
+    assert "branch" not in properties[property_names("p")[1]]
+    assert decode_properties("p", properties, "here") == copied

@@ -132,3 +132,19 @@ def test_files_that_a_branch_needs_outlive_the_tag(table: FileStoreTable) -> Non
     delete_tags(table, "two")
     assert ids(branch) == {0, 1}
     assert verify(table) == []
+
+
+def test_snapshots_that_do_not_connect_with_those_of_the_branch_are_deleted(
+    table: FileStoreTable,
+) -> None:
+    branch = create_branch(table, "fix", "two")
+    for number in range(3):
+        put(branch, [{"id": 50 + number}])
+    forget_snapshots(branch, 2, 3, 4)
+    delete_tags(branch, "two")
+    assert fast_forward(table, "fix") == [1, 2, 3]
+    forwarded = on_branch(table, "main")
+    assert snapshot_ids(table.io, table.paths) == [5]
+    assert tag_names(table.io, table.paths) == ["two"]
+    assert ids(forwarded) == {0, 1, 50, 51, 52}
+    assert verify(forwarded) == []

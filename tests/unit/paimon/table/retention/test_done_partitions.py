@@ -17,6 +17,7 @@ from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.native_tables import native_table, put
@@ -107,6 +108,12 @@ def test_rows_that_readers_merge_keep_no_partition_open() -> None:
     vectors = {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"}
     table = new(("id", "dt"), {"bucket": "1", **vectors})
     assert mark_done_partitions(table, DAYS, newest(table) + 2 * HOUR) == tuple(MARKS)
+
+
+def test_partitions_of_a_branch_are_not_marked_in_the_directories_of_the_table() -> None:
+    branch = create_branch(new(), "fix")
+    put(branch, [{"id": 1, "dt": "2024-01-01"}])
+    assert mark_done_partitions(branch, DAYS, newest(branch) + 2 * HOUR) == ()
 
 
 def test_a_damaged_mark_is_named() -> None:
