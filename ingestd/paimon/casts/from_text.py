@@ -50,7 +50,8 @@ _FORMS = {
 }
 """Type root -> the patterns of the bracket form and of the function form."""
 _ENTRY = re.compile(r"(.+?)\s*->\s*(.+)")
-_Cast = Callable[[Array, DataType], Array]
+Cast = Callable[[Array, DataType], Array]
+"""Casts the values of an array to a type."""
 _Parts = list[str | None]
 
 
@@ -212,7 +213,7 @@ _SIMPLE: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
+def cast_text_to_nested(array: Array, target: DataType, cast: Cast) -> Array:
     """Cast strings to ARRAY, MAP or ROW; nulls remain null.
 
     `cast` casts an array of strings to the type of an element or field. Raises UnsupportedError for
@@ -264,7 +265,7 @@ def _null_or(text: str) -> str | None:
     return None if text == "null" else text
 
 
-def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: _Cast) -> Array:
+def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: Cast) -> Array:
     lists = [None if text is None else split_elements(_content(text, "ARRAY")[0]) for text in texts]
     flat: _Parts = [_null_or(text) for parts in lists for text in parts or ()]
     values = cast(pa.array(flat, pa.string()), element)
@@ -278,7 +279,7 @@ def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: 
     return array
 
 
-def _maps(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
+def _maps(texts: list[str | None], target: DataType, cast: Cast) -> Array:
     entries = [None if text is None else _entries(text) for text in texts]
     keys: _Parts = [_null_or(key) for pairs in entries for key, _ in pairs or ()]
     items: _Parts = [_null_or(item) for pairs in entries for _, item in pairs or ()]
@@ -313,7 +314,7 @@ def _entries(text: str) -> list[tuple[str, str]] | None:
     return list(entries.items())
 
 
-def _rows(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
+def _rows(texts: list[str | None], target: DataType, cast: Cast) -> Array:
     width = len(target.fields)
     columns: list[_Parts] = [[] for _ in range(width)]
     for text in texts:

@@ -56,7 +56,7 @@ class RestResponse:
 
     @property
     def message(self) -> str:
-        """The message of the server."""
+        """The error message of the server; "" if there is none."""
         return one_line(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:

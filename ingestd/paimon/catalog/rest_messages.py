@@ -34,7 +34,8 @@ from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema
 from ingestd.paimon.table.metadata.catalog_commit import PartitionChange
 
-_Document = dict[str, Any]
+Document = dict[str, Any]
+"""A JSON object of a request or a response."""
 _SERVER_OPTIONS = frozenset({"path"})
 """Options that servers add to a schema and that repeat other parts of the response."""
 
@@ -59,7 +60,7 @@ def token_of(response: Mapping[str, Any], source: str) -> StorageToken:
     return StorageToken(options, expires_at / 1000)
 
 
-def schema_document(schema: TableSchema) -> _Document:
+def schema_document(schema: TableSchema) -> Document:
     """Return the schema document of a request that creates a table."""
     return {
         "fields": [encode_field(field) for field in schema.fields],
@@ -82,7 +83,7 @@ def schema_of(response: Mapping[str, Any], source: str) -> TableSchema:
         raise FormatError(f"schema of {source} cannot be read: {type(error).__name__}") from error
 
 
-def _schema_file(response: Mapping[str, Any]) -> _Document:
+def _schema_file(response: Mapping[str, Any]) -> Document:
     schema = response.get("schema") or {}
     fields = schema.get("fields") or []
     options = {k: v for k, v in (schema.get("options") or {}).items() if k not in _SERVER_OPTIONS}
@@ -101,7 +102,7 @@ def _schema_file(response: Mapping[str, Any]) -> _Document:
 
 def commit_document(
     table_id: str, snapshot: Snapshot, changes: Iterable[PartitionChange]
-) -> _Document:
+) -> Document:
     """Return the document of a request that commits a snapshot.
 
     `table_id` is the server's id of the table, `changes` are the changes of its partitions.
@@ -123,7 +124,7 @@ def commit_document(
     }
 
 
-def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
+def rollback_document(snapshot_id: int, tag: str | None) -> Document:
     """Return the document of a request that rolls a table back to a snapshot.
 
     If `tag` is not None, the table is rolled back to the snapshot of this tag.
@@ -133,17 +134,17 @@ def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
     return {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}
 
 
-def change_document(change: SchemaChange) -> _Document:
+def change_document(change: SchemaChange) -> Document:
     """Return a schema change as an element of a request that alters a table."""
     action, write = _CHANGES[type(change)]
-    return {"action": action, **cast("Callable[[SchemaChange], _Document]", write)(change)}
+    return {"action": action, **cast("Callable[[SchemaChange], Document]", write)(change)}
 
 
 def _path(name: ColumnPath) -> list[str]:
     return [name] if isinstance(name, str) else list(name)
 
 
-def _move(name: ColumnPath, move: Move | None) -> _Document | None:
+def _move(name: ColumnPath, move: Move | None) -> Document | None:
     if move is None:
         return None
     return {
@@ -153,7 +154,7 @@ def _move(name: ColumnPath, move: Move | None) -> _Document | None:
     }
 
 
-def _add_column(change: AddColumn) -> _Document:
+def _add_column(change: AddColumn) -> Document:
     return {
         "fieldNames": _path(change.name),
         "dataType": encode_type(change.type),
@@ -162,7 +163,7 @@ def _add_column(change: AddColumn) -> _Document:
     }
 
 
-def _column_type(change: UpdateColumnType) -> _Document:
+def _column_type(change: UpdateColumnType) -> Document:
     return {
         "fieldNames": _path(change.name),
         "newDataType": encode_type(change.type),
@@ -170,7 +171,7 @@ def _column_type(change: UpdateColumnType) -> _Document:
     }
 
 
-def _of_column(member: str, attribute: str) -> Callable[[Any], _Document]:
+def _of_column(member: str, attribute: str) -> Callable[[Any], Document]:
     """Return an encoder of changes of one column property.
 
     The property is `attribute` in the change, and `member` in the request.
@@ -181,7 +182,7 @@ def _of_column(member: str, attribute: str) -> Callable[[Any], _Document]:
     }
 
 
-_CHANGES: Mapping[type, tuple[str, Callable[..., _Document]]] = {
+_CHANGES: Mapping[type, tuple[str, Callable[..., Document]]] = {
     AddColumn: ("addColumn", _add_column),
     UpdateColumnType: ("updateColumnType", _column_type),
     RenameColumn: ("renameColumn", _of_column("newName", "new_name")),

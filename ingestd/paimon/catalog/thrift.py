@@ -122,7 +122,7 @@ def text_map(contents: Mapping[str, str]) -> Value:
 
 
 def encode_call(method: str, arguments: Struct) -> bytes:
-    """Encode the Thrift message that calls a method."""
+    """Encode the Thrift message that calls a method; `arguments` is the argument structure."""
     message = bytearray(struct.pack(">I", _VERSION | _CALL))
     _write(message, Kind.TEXT, method)
     _write(message, Kind.I32, 0)

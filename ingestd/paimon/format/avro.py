@@ -33,7 +33,8 @@ from ingestd.paimon.spec.options import CoreOptions
 _ROOT_RECORD = "record"
 
 _Cell = Any
-_Convert = Callable[[_Cell], _Cell]
+Convert = Callable[[_Cell], _Cell]
+"""Converts a value that is not null."""
 
 _PLAIN: Mapping[pa.DataType, Json] = {
     pa.bool_(): "boolean",
@@ -75,8 +76,8 @@ class Codec:
     `convert` is called with values that are not null; it is None if they need no conversion.
     """
 
-    type: _Cell
-    convert: _Convert | None = None
+    type: Any
+    convert: Convert | None = None
 
 
 def _record_codec(fields: list[ArrowField], name: str = _ROOT_RECORD) -> Codec:
@@ -97,7 +98,7 @@ def _record_codec(fields: list[ArrowField], name: str = _ROOT_RECORD) -> Codec:
     return Codec(document, _record_step(steps) if steps else None)
 
 
-def _record_step(steps: Mapping[str, _Convert]) -> _Convert:
+def _record_step(steps: Mapping[str, Convert]) -> Convert:
     def convert(row: _Cell) -> _Cell:
         changed = {name: step(row[name]) for name, step in steps.items() if row[name] is not None}
         return {**row, **changed}
@@ -160,11 +161,11 @@ def _map_codec(arrow_type: Any, name: str) -> Codec:  # noqa: ANN401  # a MapTyp
     return Codec(document, entries)
 
 
-def _map_of(pairs: _Cell, step: _Convert) -> dict[str, _Cell]:
+def _map_of(pairs: _Cell, step: Convert) -> dict[str, _Cell]:
     return {key: None if value is None else step(value) for key, value in pairs}
 
 
-def _each(step: _Convert | None) -> _Convert | None:
+def _each(step: Convert | None) -> Convert | None:
     if step is None:
         return None
     return lambda cells: [None if cell is None else step(cell) for cell in cells]

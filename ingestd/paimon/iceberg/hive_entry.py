@@ -25,9 +25,9 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class HiveEntry:
-    """The entry of an Iceberg table in a Hive Metastore, with the name `identifier`.
+    """The entry of an Iceberg table in a Hive Metastore.
 
-    By default, the name is the name of the Paimon table.
+    `identifier` is the name of the entry, by default that of the Paimon table.
     """
 
     metastore: Metastore

@@ -44,11 +44,11 @@ from ingestd.paimon.iceberg.table_metadata import (
     current_snapshot,
     expired,
     first_document,
-    is_of,
+    is_document_of,
+    is_made_from,
     next_document,
     next_row_id,
     partition_fields,
-    shows,
     with_tags,
     without_expired,
 )
@@ -332,7 +332,7 @@ class _Sync:
 
     def _shows(self, base: Json, latest: Snapshot) -> bool:
         is_same = base is not None and base["current-snapshot-id"] == latest.id
-        return is_same and shows(base, latest) and is_of(base, self.table.path)
+        return is_same and is_made_from(base, latest) and is_document_of(base, self.table.path)
 
     def _shown(self) -> int | None:
         """Return the version of the newest document, or None if it is missing or damaged."""
@@ -440,10 +440,10 @@ class _Sync:
             return None
         if base["format-version"] != self.settings.format_version:
             return None
-        if not is_of(base, self.table.path):
+        if not is_document_of(base, self.table.path):
             return None
         shown = find_snapshot(self.table.io, self.table.paths, version)
-        if shown is not None and not shows(base, shown):
+        if shown is not None and not is_made_from(base, shown):
             return None
         between = range(version + 1, latest.id)
         snapshots = [find_snapshot(self.table.io, self.table.paths, number) for number in between]

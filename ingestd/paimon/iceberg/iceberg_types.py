@@ -95,9 +95,10 @@ def type_name(t: DataType) -> str:
 
 
 def refuse_unreadable(old: TableSchema, new: TableSchema) -> None:
-    """Raise UnsupportedError if Iceberg readers cannot read files of the old schema by the new one.
+    """Raise UnsupportedError if Iceberg readers cannot read old files with the new schema.
 
-    They can convert only int to long, float to double, and decimals to a larger precision.
+    The files were written with the schema `old`. The readers can convert only int to long, float to
+    double, and decimals to a larger precision.
     """
     before = {field.id: field for field in old.fields}
     for field in new.fields:

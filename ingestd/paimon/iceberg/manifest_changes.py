@@ -125,9 +125,9 @@ def next_manifests(
 ) -> tuple[list[IcebergManifest], bool]:
     """Return the manifests of the next snapshot, and whether that snapshot removes files.
 
-    `base` are the manifests of the last snapshot; new ones are added to `new`. `read` returns the
-    entries of a manifest. Manifests that cannot contain files of the changed partitions are read
-    only to be merged.
+    `base` are the manifests of the last snapshot. Manifests that this function creates are added to
+    `new`. `read` returns the entries of a manifest. Manifests that cannot contain files of the
+    changed partitions are read only to be merged.
     """
     added, kept, removes = dict(changes.added), [], False
     for manifest in base:

@@ -144,7 +144,8 @@ class MetadataStore:
     def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
         """Write new files and a document; return False if its version has a document already.
 
-        `files` has the content of the new files by path. They are deleted if False is returned.
+        `files` has the content of the new files by path. If False is returned, the new files are
+        deleted.
         """
         for path, data in files.items():
             self.io.write_new(path, data)
@@ -176,11 +177,11 @@ class MetadataStore:
         self._remember_document(data, document)
 
     def unnamed_files(self, older_than_ms: int) -> list[DirectoryEntry]:
-        """Return files that no readable document refers to, if they are old enough.
+        """Return the files that no readable document refers to and that are older than a time.
 
-        They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
-        clock. Documents and the hint are not returned. Raises FormatError if a document refers to a
-        damaged manifest list, because the manifests in it are then unknown.
+        Files count if they were last modified before `older_than_ms`, in milliseconds of the epoch
+        by the store's clock. Documents and the hint are not returned. Raises FormatError if a
+        document refers to a damaged manifest list, because the manifests in it are then unknown.
         """
         entries = self.io.list_entries(self.folder)  # before the documents, which name newer files
         named = {_HINT, *self._named_files()}

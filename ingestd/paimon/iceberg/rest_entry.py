@@ -18,7 +18,7 @@ from ingestd.paimon.catalog.rest_http import RestClient, base_uri
 from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.iceberg.rest_updates import creation_updates, next_updates
-from ingestd.paimon.iceberg.table_metadata import same_place
+from ingestd.paimon.iceberg.table_metadata import is_same_path
 from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.option_types import Options
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -151,7 +151,7 @@ class RestEntry:
         snapshots = known.get("snapshots") or ()
         lists = {entry.get("manifest-list", "").rpartition("/")[0] for entry in snapshots}
         columns = [column for schema in known["schemas"] for column in schema["fields"]]
-        ours = any(same_place(path, folder) for path in lists) if lists else not columns
+        ours = any(is_same_path(path, folder) for path in lists) if lists else not columns
         if not ours:
             raise ConfigError(
                 f"catalog {self.settings['uri']} has another table {self.identifier}, which was "

@@ -83,7 +83,7 @@ def current_snapshot(document: Json) -> Json:
     ]
 
 
-def shows(document: Json, snapshot: Snapshot) -> bool:
+def is_made_from(document: Json, snapshot: Snapshot) -> bool:
     """Return whether the newest snapshot of a document was made from this Paimon snapshot.
 
     Another snapshot may have the same id, after a rollback or if an earlier table had the same
@@ -97,16 +97,16 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
     return bool(source == snapshot.delta_manifest_list)
 
 
-def is_of(document: Json, path: str) -> bool:
+def is_document_of(document: Json, path: str) -> bool:
     """Return whether a document was made for a table in the directory `path`.
 
     A document contains the full paths of files, so it is useless after the table was renamed or
     copied.
     """
-    return same_place(str(document["location"]), path)
+    return is_same_path(str(document["location"]), path)
 
 
-def same_place(path: str, other: str) -> bool:
+def is_same_path(path: str, other: str) -> bool:
     """Return whether two paths are equal except for the scheme: a store may have two schemes."""
     return len({one[one.find(":") + 1 :].lstrip("/") for one in (path, other)}) == 1
 

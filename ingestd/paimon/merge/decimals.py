@@ -24,8 +24,9 @@ _COMPACT_DIGITS = 18
 _LIMB = 32
 _WORD = 64
 
-_Words = npt.NDArray[np.int64]
-_Step = Callable[[int | None, int, bool], int | None]
+DecimalWords = npt.NDArray[np.int64]
+"""Unscaled decimals, shape (n, 2): the lower and the higher 64-bit word of each."""
+Step = Callable[[int | None, int, bool], int | None]
 """Returns the new accumulator from the accumulator, a value, and whether the value is retracted.
 
 Numbers are unscaled; None is null.
@@ -68,11 +69,11 @@ def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def row_by_row(
-    words: _Words,
+    words: DecimalWords,
     taken_back: Mask,
     chosen: Chosen,
-    step: _Step,
-    into: tuple[_Words, Mask, Mask],
+    step: Step,
+    into: tuple[DecimalWords, Mask, Mask],
 ) -> None:
     """Fold the decimals of some keys one row at a time, as Java does.
 
@@ -100,7 +101,7 @@ def row_by_row(
         result[key] = (low - 2**_WORD if low >= 2 ** (_WORD - 1) else low, (value or 0) >> _WORD)
 
 
-def _adding(precision: int) -> _Step:
+def _adding(precision: int) -> Step:
     limit = 2 ** (_WORD - 1) if precision <= _COMPACT_DIGITS else 10**precision
 
     def step(now: int | None, value: int, back: bool) -> int | None:
@@ -110,7 +111,7 @@ def _adding(precision: int) -> _Step:
     return step
 
 
-def _multiplying(precision: int, scale: int) -> _Step:
+def _multiplying(precision: int, scale: int) -> Step:
     def step(now: int | None, value: int, back: bool) -> int | None:
         if now is None:
             return None if back else value
@@ -138,7 +139,7 @@ def _quotient(now: int, value: int) -> Fraction:
     return exact
 
 
-def _words(array: Array) -> _Words:
+def _words(array: Array) -> DecimalWords:
     """Return the low and high halves of 128-bit numbers; shape (n, 2)."""
     data: Any = array.buffers()[1]
     if data is None:
@@ -147,14 +148,14 @@ def _words(array: Array) -> _Words:
     return words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
 
 
-def _bounds(words: _Words, chosen: Chosen) -> npt.NDArray[np.float64]:
+def _bounds(words: DecimalWords, chosen: Chosen) -> npt.NDArray[np.float64]:
     """Return the sum of the absolute values of each key, approximately."""
     values = np.abs(words[:, 1] * 2.0**_WORD + words[:, 0].view(np.uint64))
     sums = np.add.reduceat(values, chosen.starts) if len(values) else values
     return spread(sums, chosen.present)
 
 
-def _limb_sums(words: _Words, taken_back: Mask, chosen: Chosen) -> _Words:
+def _limb_sums(words: DecimalWords, taken_back: Mask, chosen: Chosen) -> DecimalWords:
     """Return 128-bit sums, computed from sums of 32-bit limbs, of the keys that have events."""
     starts = chosen.starts
     if not len(starts):
@@ -170,7 +171,7 @@ def _limb_sums(words: _Words, taken_back: Mask, chosen: Chosen) -> _Words:
     return np.stack([sums[0] | (sums[1] << _LIMB), sums[2] | (sums[3] << _LIMB)], axis=1)
 
 
-def _from_words(words: _Words, present: Mask, kind: pa.DataType) -> Array:
+def _from_words(words: DecimalWords, present: Mask, kind: pa.DataType) -> Array:
     validity = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
     data = pa.py_buffer(words.tobytes())
     missing = int(len(present) - np.count_nonzero(present))

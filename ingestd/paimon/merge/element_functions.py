@@ -29,7 +29,8 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 
 Part = tuple[int, int]
 """The code and the position of an element."""
-_Parts = list[Part]
+Parts = list[Part]
+"""The elements of a cell, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Fold:
 
     A cell is a list of elements, each a pair (code, position); equal elements have equal codes.
     `merge` combines the accumulator (None: empty) with a newer cell; `retract` removes the elements
-    of a cell from the accumulator. An older cell is merged like a newer one, unless `turns` is set:
-    then `merge` gets the older cell as the accumulator, and the accumulator as the newer cell.
+    of a cell from the accumulator. An older cell is merged like a newer one, unless `swaps_older`
+    is set: then `merge` gets the older cell as the accumulator, and the accumulator as the newer.
     """
 
-    merge: Callable[[_Parts | None, _Parts], _Parts]
-    retract: Callable[[_Parts, _Parts], _Parts]
-    turns: bool = True
+    merge: Callable[[Parts | None, Parts], Parts]
+    retract: Callable[[Parts, Parts], Parts]
+    swaps_older: bool = True
 
 
 def stepwise(
@@ -59,7 +60,7 @@ def stepwise(
     chosen = elements.chosen
     present = chosen.present.copy()
     bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
-    by_key: dict[int, _Parts | None] = dict.fromkeys(np.flatnonzero(keys).tolist())
+    by_key: dict[int, Parts | None] = dict.fromkeys(np.flatnonzero(keys).tolist())
     for number in np.flatnonzero(keys[chosen.key]).tolist():
         start, end = int(bounds[number]), int(bounds[number + 1])
         new = list(zip(codes[start:end].tolist(), range(start, end), strict=True))
@@ -72,12 +73,12 @@ def stepwise(
     return np.array(positions, np.int64), present
 
 
-def _step(now: _Parts | None, new: _Parts, op: int, fold: Fold) -> _Parts | None:
+def _step(now: Parts | None, new: Parts, op: int, fold: Fold) -> Parts | None:
     if op == SET:
         return new
     if op == RETRACT:
         return None if now is None else fold.retract(now, new)
-    if op == REVERSED and fold.turns and now is not None:
+    if op == REVERSED and fold.swaps_older and now is not None:
         return fold.merge(new, now)
     return fold.merge(now, new)
 
@@ -89,11 +90,11 @@ def collecting(distinct: bool) -> Fold:
     kept once.
     """
 
-    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+    def merge(now: Parts | None, new: Parts) -> Parts:
         together = [*(now or ()), *new]
         return _firsts(together) if distinct else together
 
-    def retract(now: _Parts, new: _Parts) -> _Parts:
+    def retract(now: Parts, new: Parts) -> Parts:
         gone = [code for code, _ in new]
         kept = []
         for element in now:
@@ -103,13 +104,13 @@ def collecting(distinct: bool) -> Fold:
                 kept.append(element)
         return kept
 
-    return Fold(merge, retract, turns=False)
+    return Fold(merge, retract, swaps_older=False)
 
 
 def mapping() -> Fold:
     """Return the steps of the function merge_map: entries are added and retracted by map key."""
 
-    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+    def merge(now: Parts | None, new: Parts) -> Parts:
         return new if now is None else list(_by_code([*now, *new]).values())
 
     return Fold(merge, _without_codes)
@@ -122,7 +123,7 @@ def nesting(keyed: bool, limit: int | None) -> Fold:
     `limit` rows (None: no limit). If `keyed`, a newer row of a nested key replaces the older row.
     """
 
-    def merge(now: _Parts | None, new: _Parts) -> _Parts:
+    def merge(now: Parts | None, new: Parts) -> Parts:
         if now is None:
             return new
         if limit is not None and len(now) >= limit:
@@ -131,29 +132,29 @@ def nesting(keyed: bool, limit: int | None) -> Fold:
         together = [*_rows(now), *_rows(new)[:room]]
         return list(_by_code(together).values()) if keyed else together
 
-    def retract(now: _Parts, new: _Parts) -> _Parts:
+    def retract(now: Parts, new: Parts) -> Parts:
         there = list(_by_code(_rows(now)).values()) if keyed else _rows(now)
         return _without_codes(there, _rows(new))
 
     return Fold(merge, retract)
 
 
-def _by_code(parts: _Parts) -> dict[int, Part]:
+def _by_code(parts: Parts) -> dict[int, Part]:
     return {element[0]: element for element in parts}
 
 
-def _firsts(parts: _Parts) -> _Parts:
+def _firsts(parts: Parts) -> Parts:
     newest: dict[int, Part] = {}
     for element in parts:
         newest.setdefault(element[0], element)
     return list(newest.values())
 
 
-def _rows(parts: _Parts) -> _Parts:
+def _rows(parts: Parts) -> Parts:
     return [element for element in parts if element[0] >= 0]
 
 
-def _without_codes(now: _Parts, new: _Parts) -> _Parts:
+def _without_codes(now: Parts, new: Parts) -> Parts:
     gone = {code for code, _ in new}
     return [element for element in now if element[0] not in gone]
 
@@ -207,8 +208,8 @@ def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunc
 def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """Return all rows of the arrays per key; with `nested_key`, the newest row of each nested key.
 
-    The first array of a key is kept whole; rows of later arrays are added until the result has
-    `count_limit` rows.
+    `nested_key` and `count_limit` are settings of `function`. The first array of a key is kept
+    whole; rows of later arrays are added until the result has `count_limit` rows.
     """
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
@@ -232,7 +233,7 @@ def nested_partial_update(
 ) -> Column:
     """Return one row per nested key, with the newest non-null value of each field.
 
-    The only array of a key is kept unchanged. Retractions are not supported.
+    If a key has a single array, this array is kept unchanged. Retractions are not supported.
     """
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values

@@ -56,12 +56,12 @@ class MergeEvents:
 
     @property
     def ends(self) -> Indices:
-        """The end (exclusive) of each key's events."""
+        """The index after the last event of each key; shape (keys,)."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property
     def sizes(self) -> Indices:
-        """The number of events of each key."""
+        """The number of events of each key; shape (keys,)."""
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":

@@ -42,9 +42,10 @@ class NativeColumns(Protocol):
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
         """Return the buffers of the texts at `indices`, and the number of nulls.
 
-        The result is the offsets (int32), the data, the validity bitmap (None: no nulls), and the
-        number. Raises IndexError for an index out of range, OverflowError for more than 2 GiB of
-        text.
+        `offsets`, `data`, `validity` (None: no nulls) and `first` are the parts of the column that
+        `text_parts` returns. The result is the offsets (int32), the data, the validity bitmap
+        (None: no nulls), and the number. Raises IndexError for an index out of range, OverflowError
+        for more than 2 GiB of text.
         """
         ...
 
@@ -58,7 +59,8 @@ class NativeColumns(Protocol):
     ) -> tuple[int, int] | None:
         """Return the row numbers of the smallest and the largest text; None if all are null.
 
-        `rows` is the number of texts, which are compared by their bytes.
+        `rows` is the number of texts, which are compared by their bytes. The other parameters are
+        the buffers of the texts, as for `take_texts`.
         """
         ...
 

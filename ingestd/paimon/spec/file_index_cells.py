@@ -127,7 +127,7 @@ def may_hold(index: ValueIndex, operator: str, value: Cell) -> bool:
 
 
 def is_short_decimal(t: DataType) -> bool:
-    """Return whether a type is a DECIMAL whose unscaled values have 64 bits."""
+    """Return whether a type is a DECIMAL of at most 18 digits, which fits in 64 bits."""
     return t.root == "DECIMAL" and (t.precision or 0) <= _DECIMAL_DIGITS
 
 
@@ -194,7 +194,7 @@ class RankedColumn:
 
 
 def ranked_column(column: Column, t: DataType) -> RankedColumn:
-    """Return the values of a column by rank."""
+    """Return the values of a column of type `t` by rank, for an index that orders them."""
     rows, present = present_values(column, t)
     encoded = present.dictionary_encode()
     values = [_from_physical(value, t) for value in encoded.dictionary.to_pylist()]
@@ -206,7 +206,7 @@ def ranked_column(column: Column, t: DataType) -> RankedColumn:
 
 
 def null_rows(column: Column) -> RowNumbers:
-    """Return the numbers of the rows with null."""
+    """Return the numbers of the rows with null, ascending."""
     mask: Any = column.is_null()
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
 

@@ -33,12 +33,15 @@ _DOUBLE = _Format(53, -1074)
 
 
 def java_double(value: float) -> str:
-    """Return a double as Java writes it; it may be NaN or infinite."""
+    """Return a double as Java's `Double.toString` writes it; it may be NaN or infinite."""
     return _string(value, _DOUBLE)
 
 
 def java_float(value: float) -> str:
-    """Return a number as Java writes a 32-bit float; it may be NaN or infinite."""
+    """Return a number, rounded to 32 bits, as Java's `Float.toString` writes it.
+
+    The number may be NaN or infinite.
+    """
     return _string(float(np.float32(value)), _FLOAT)
 
 

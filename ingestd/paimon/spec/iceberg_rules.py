@@ -52,7 +52,7 @@ class IcebergSettings:
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether rows have ids in this version of the format."""
+        """Whether rows have ids: they do from version 3 of the Iceberg format on."""
         return self.format_version >= ROW_IDS_SINCE
 
 

@@ -26,7 +26,7 @@ _FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D
 
 @dataclass(frozen=True, slots=True)
 class KeyFingerprints:
-    """Fingerprints of keys: key i has the fingerprint (`first[i]`, `second[i]`)."""
+    """Fingerprints of keys, each two 64-bit hashes: key i has `first[i]` and `second[i]`."""
 
     first: Numbers
     second: Numbers
@@ -40,7 +40,7 @@ class KeyFingerprints:
 
     @classmethod
     def concat(cls, parts: "Sequence[KeyFingerprints]") -> "KeyFingerprints":
-        """Concatenate the fingerprints of several sets of keys."""
+        """Return the fingerprints of all parts, in the order of the parts."""
         empty = np.zeros(0, np.uint64)
         return cls(
             np.concatenate([empty, *(prints.first for prints in parts)]),

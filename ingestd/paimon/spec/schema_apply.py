@@ -491,7 +491,7 @@ def without_indexes(options: Options, name: str) -> dict[str, str]:
 
 
 def refuse_named_column(options: Options, name: str) -> None:
-    """Raise SchemaConflictError if an option names a column, which therefore cannot be dropped."""
+    """Raise SchemaConflictError if an option contains the name of a column to be dropped."""
     for option in _NAMING:
         if name in parse_names(option.name, options.get(option.name, "")):
             raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")

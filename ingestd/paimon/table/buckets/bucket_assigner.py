@@ -39,7 +39,9 @@ MAX_BUCKETS = 32767
 """Maximum number of dynamic buckets of a partition if the table does not set one."""
 
 Buckets = npt.NDArray[np.int32]
-_Unsigned = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+"""Bucket numbers."""
+KeyHashes = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+"""Hashes of keys, as unsigned numbers."""
 
 
 class OwnedBuckets:
@@ -57,7 +59,7 @@ class OwnedBuckets:
         own = {bucket: n for bucket, n in counts.items() if bucket % assigners == self._id}
         self._counts = dict(sorted(own.items()))
 
-    def assign(self, keys: _Unsigned) -> Buckets:
+    def assign(self, keys: KeyHashes) -> Buckets:
         """Assign a bucket to each new key, given by its hash; return the buckets, shape (keys,).
 
         Buckets are filled one after the other, to `dynamic-bucket.target-row-num` keys each. If all
@@ -98,7 +100,7 @@ class OwnedBuckets:
         if keys:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
-    def _spread(self, keys: _Unsigned) -> Buckets:
+    def _spread(self, keys: KeyHashes) -> Buckets:
         """Return a full bucket for each key, by its hash modulo the number of own buckets."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)

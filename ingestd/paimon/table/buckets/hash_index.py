@@ -99,12 +99,12 @@ class HashCache:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory used by hashes."""
+        """The number of bytes of memory that the cached hashes use."""
         return self._memory.nbytes
 
     @property
     def mapped_bytes(self) -> int:
-        """The bytes of local disk used by hashes."""
+        """The number of bytes of the local disk that the cached hashes use."""
         return self._mapped.nbytes
 
 

@@ -116,9 +116,9 @@ def drop_partitions(
 def replaced_partitions(
     table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
 ) -> list[ReplacedPartition]:
-    """Return what an overwrite of the partitions `replaced` (None: all) would delete, by partition.
+    """Return the partitions whose live files an overwrite of `replaced` (None: all) would delete.
 
-    The files are the live files of `snapshot`; without a snapshot (None), the result is [].
+    The live files are those of `snapshot`; without a snapshot (None), the result is [].
     """
     by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):

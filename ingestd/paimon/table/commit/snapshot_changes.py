@@ -422,7 +422,8 @@ def check_deletion_vectors(
 ) -> None:
     """Raise CommitConflictError if another commit replaced deletion vectors of changed buckets.
 
-    `planned` is the state with which the change was planned, `current` the newest one.
+    The changed buckets are those of `change`, which was planned on the state `planned`; `current`
+    is the newest state.
     """
     if planned.index_entries is current.index_entries:
         return

@@ -54,7 +54,10 @@ class CompactBucket:
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
-        """Delete new data files and index files of the bucket that will not be committed."""
+        """Delete new data files and index files of the bucket that will not be committed.
+
+        Failures are logged, not raised.
+        """
         values = deserialized_partition(self.table, self.partition)
         delete_uncommitted_files(self.table, values, self.bucket, files)
         for entry in index:

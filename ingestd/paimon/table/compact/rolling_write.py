@@ -69,7 +69,7 @@ class FileTarget:
 
     @property
     def options(self) -> CoreOptions:
-        """The options by which the files are encoded."""
+        """The table's options with the format, compression and statistics of these files."""
         options = self.table.options
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 

@@ -160,7 +160,7 @@ class KeyIndex:
 
     @property
     def nbytes(self) -> int:
-        """The size of the arrays in bytes."""
+        """The number of bytes of memory that the keys and bucket ids use."""
         return sum(
             layer.keys.first.nbytes + layer.keys.second.nbytes + layer.bucket_ids.nbytes
             for layer in (self._base, self._recent)

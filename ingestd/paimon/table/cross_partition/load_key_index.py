@@ -53,7 +53,7 @@ class KeyShare:
     assigner: int
     assigners: int
 
-    def mine(self, hashes: npt.NDArray[np.int32]) -> Mask:
+    def contains(self, hashes: npt.NDArray[np.int32]) -> Mask:
         """Return a mask (n,) of the keys in this subset, given the hashes (n,) of primary keys."""
         marks: Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
@@ -71,7 +71,10 @@ def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.
 
 
 def key_prints(table: FileStoreTable, rows: pa.Table) -> KeyFingerprints:
-    """Return the fingerprint of each row's whole primary key."""
+    """Return the fingerprint of the primary key of each row, partition columns included.
+
+    `rows` has the columns of the primary key.
+    """
     fields = _key_fields(table)
     return key_fingerprints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
 
@@ -96,7 +99,7 @@ def load_index(
     for bucket in group_by_bucket(entries):
         number = gathered.dictionary.encode(bucket.partition, bucket.bucket)
         for rows in reader.read(bucket):
-            own = share.mine(primary_key_hashes(table, rows))
+            own = share.contains(primary_key_hashes(table, rows))
             gathered.add(key_prints(table, rows).take(own), number)
     return gathered.index(), gathered.is_whole
 
@@ -117,7 +120,7 @@ def advanced_index(
     kept_keys: list[tuple[KeyFingerprints, BucketIds]] = []
     for bucket, rows in _rows_of(table, added):
         number = index.dictionary.encode(bucket.partition, bucket.bucket)
-        own = share.mine(primary_key_hashes(table, rows))
+        own = share.contains(primary_key_hashes(table, rows))
         keys, kinds = key_prints(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
         retracted = retractions(kinds)
         for prints, marks in ((retracted_keys, retracted), (kept_keys, ~retracted)):

@@ -78,7 +78,10 @@ class ScanTarget:
     )
 
     def at(self, table: FileStoreTable) -> FileStoreTable:
-        """Return the table with the columns of the target."""
+        """Return the table with the columns that readers of the target get.
+
+        Without time travel, these are the columns of `table`.
+        """
         if not self.is_time_travel or self.snapshot is None:
             return table
         return table.with_schema(table.schemas(self.snapshot.schema_id))

@@ -40,19 +40,20 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Unreferenced files, and empty bucket directories, by path."""
+    """Unreferenced files, and the paths of empty bucket directories; both are sorted by path."""
 
     files: tuple[Orphan, ...]
     directories: tuple[str, ...]
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int, *, external: bool = False) -> Orphans:
-    """Return unreferenced files, and empty directories of buckets, that are old enough.
+    """Return unreferenced files, and empty directories of buckets, that are older than a time.
 
-    They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
-    clock (`store_now_ms`). With `external`, the directories of `data-file.external-paths` are
-    searched, too; they must have no files of other tables. Raises FormatError or ArgumentError if a
-    snapshot, tag or branch is damaged, because the files to which it refers are then unknown.
+    Files and directories count if they were last modified before `older_than_ms`, in milliseconds
+    of the epoch by the store's clock (`store_now_ms`). With `external`, the directories of
+    `data-file.external-paths` are searched, too; they must have no files of other tables. Raises
+    FormatError or ArgumentError if a snapshot, tag or branch is damaged, because the files to which
+    it refers are then unknown.
     """
     unlisted: list[Orphan] = []
     for branch in all_branches(table):

@@ -81,7 +81,10 @@ class UsedFiles:
         self.add_changelogs(branch)
 
     def add_changelogs(self, branch: FileStoreTable) -> None:
-        """Add all long-lived changelogs of a branch."""
+        """Add the files to which the long-lived changelogs of a branch refer.
+
+        Raises FormatError if a metadata file is damaged.
+        """
         for changelog_id in changelog_ids(branch):
             changelog = find_changelog(branch.io, branch.paths, changelog_id)
             if changelog is not None:

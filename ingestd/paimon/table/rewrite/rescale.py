@@ -231,8 +231,8 @@ class Rewrite:
     before: int
     after: int
 
-    def feeds(self, old: int, new: int) -> bool:
-        """Return whether rows of the bucket `old` may be moved to the new bucket `new`."""
+    def may_move(self, old: int, new: int) -> bool:
+        """Return whether a row of the old bucket `old` may belong to the new bucket `new`."""
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
@@ -297,7 +297,7 @@ class _Sink:
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)
         for number in np.unique(buckets).tolist():
-            if not rewrite.feeds(origin.bucket, number):
+            if not rewrite.may_move(origin.bucket, number):
                 raise FormatError(
                     f"table {rewrite.table.name}: bucket {origin.bucket} has rows of another one; "
                     "`ingestd verify` names its file"

@@ -202,10 +202,10 @@ def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cel
 
 
 def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return name, records, bytes, files and time of the last change of each partition, by name.
+    """Return name, records, bytes, files and time of the last change of each partition.
 
-    The time is in milliseconds of the epoch; records are counted before merging. Returns [] if
-    `snapshot` is None.
+    The result is ordered by name. The time is in milliseconds of the epoch; records are counted
+    before merging. Returns [] if `snapshot` is None.
     """
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]

@@ -86,7 +86,7 @@ def _snapshot(snapshot: Snapshot) -> Cells:
 
 
 def tag_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of `tags`, by name."""
+    """Return the rows of the system table `tags`, ordered by tag name."""
     return [_tag(table, name) for name in tag_names(table.io, table.paths)]
 
 
@@ -144,7 +144,7 @@ def _schema(table: FileStoreTable, schema_id: int) -> Cells:
 
 
 def option_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of `options`, by name."""
+    """Return the rows of the system table `options`, ordered by option name."""
     return sorted(table.schema.options.items())
 
 

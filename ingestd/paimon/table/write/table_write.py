@@ -233,7 +233,10 @@ def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
 def changelog_files(
     table: FileStoreTable, partition_values: tuple[object, ...], bucket: int
 ) -> WrittenBucketFiles:
-    """Return the writer of changelog files of a bucket."""
+    """Return a writer of changelog files of a bucket.
+
+    `partition_values` are in the order of the partition keys.
+    """
     return WrittenBucketFiles(
         table,
         partition_values,

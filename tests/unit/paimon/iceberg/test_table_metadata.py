@@ -12,10 +12,10 @@ from ingestd.paimon.iceberg.table_metadata import (
     encode_metadata,
     expired,
     first_document,
+    is_made_from,
     next_document,
     next_row_id,
     parse_metadata,
-    shows,
     with_tags,
 )
 from ingestd.paimon.spec.data_types import parse_type
@@ -130,15 +130,15 @@ def test_a_tag_goes_with_its_snapshot() -> None:
 
 def test_a_document_shows_one_snapshot_and_no_other_of_its_id() -> None:
     document = grown(2, schema())
-    assert shows(document, snapshot(2, 2 * HOUR))
-    assert not shows(document, replace(snapshot(2, 2 * HOUR), delta_manifest_list="other"))
+    assert is_made_from(document, snapshot(2, 2 * HOUR))
+    assert not is_made_from(document, replace(snapshot(2, 2 * HOUR), delta_manifest_list="other"))
 
 
 def test_a_document_of_java_shows_what_was_committed_before_it() -> None:
     document = grown(2, schema())
     del document["snapshots"][1]["summary"]["paimon.delta-manifest-list"]
-    assert shows(document, snapshot(2, 2 * HOUR))
-    assert not shows(document, snapshot(2, 2 * HOUR + 1))
+    assert is_made_from(document, snapshot(2, 2 * HOUR))
+    assert not is_made_from(document, snapshot(2, 2 * HOUR + 1))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_every_live_key_is_known_where_it_is(table: FileStoreTable) -> None:
 
 def test_shares_have_all_keys_between_them_and_none_twice(table: FileStoreTable) -> None:
     hashes = primary_key_hashes(table, _keys(KEYS))
-    marks = np.array([KeyShare(n, 3).mine(hashes) for n in range(3)])
+    marks = np.array([KeyShare(n, 3).contains(hashes) for n in range(3)])
     assert marks.sum(axis=0).tolist() == [1] * len(KEYS)
     parts = [_buckets(table, _load(table, KeyShare(n, 3))[0]) for n in range(3)]
     assert sum(map(len, parts)) == 9

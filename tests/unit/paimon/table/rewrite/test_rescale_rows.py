@@ -40,7 +40,7 @@ def test_a_row_goes_where_its_remainder_may_be(before: int, after: int) -> None:
     table = native_table("/w", [("id", "INT")], keys=["id"], io=MemoryFileIO())
     rewrite = Rewrite(table, b"", before, after)
     pairs = zip(fixed_buckets(hashes, before), fixed_buckets(hashes, after), strict=True)
-    assert all(rewrite.feeds(int(old), int(new)) for old, new in pairs)
+    assert all(rewrite.may_move(int(old), int(new)) for old, new in pairs)
 
 
 @pytest.mark.parametrize("writers", [1, rescale.OPEN_WRITERS])
