@@ -9,11 +9,17 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import Yes, now_ms, print_result
-from ingestd.cli.output import AsJson, print_table
+from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.prompts import confirm
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin, check_table
+from ingestd.ingest.recovery.set_progress import (
+    NextOffset,
+    at_claims,
+    at_now,
+    at_origin,
+    check_table,
+)
 from ingestd.ingest.recovery.set_progress import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
@@ -68,12 +74,16 @@ def begin(
     with ExitStack() as stack:
         vector = _vector(at, table, settings, io, stack)
         starts = give_record(settings, catalog, io, table, vector, now_ms)
-    columns = ("topic", "partition", "next_offset")
-    rows = [dict(zip(columns, (name.topic, *at_), strict=True)) for name, *at_ in starts]
+    rows = [_row(start) for start in starts]
     document = {"table": table, "at": at.value, "offsets": rows}
     print_result(f"{table} is written from here on.", document, as_json=as_json, dry_run=False)
     if not as_json:
+        columns = ("topic", "partition", "next_offset")
         print_table(rows, columns, none="no topic has been read yet")
+
+
+def _row(start: NextOffset) -> Row:
+    return {"topic": start.name.topic, "partition": start.partition, "next_offset": start.offset}
 
 
 def _take_over(settings: PipelineSettings, io: FileIO, *, yes: bool) -> None:

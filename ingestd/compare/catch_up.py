@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ingestd.errors import SourceError
-from ingestd.ingest.recovery.logs import LogCluster, ask_logs
+from ingestd.ingest.recovery.logs import LogCluster, LogPartition, ask_logs
 from ingestd.ingest.tables.log_positions import offset_in
 from ingestd.ingest.tables.registry_opening import OpenedTables
 from ingestd.wording import counted
@@ -119,15 +119,15 @@ class ChangeStream:
                 )
             self.sleep(_POLL_SECONDS)
 
-    def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
+    def _uncovered(self, ends: Mapping[LogPartition, int]) -> int:
         """Return the number of offsets in the table's topics that the table does not cover yet.
 
-        `ends` are the end offsets by topic key and partition.
+        `ends` are the end offsets of the logs.
         """
         table = self.open_tables().tables[self.table]
         topic_keys = frozenset[str]() if table.progress is None else table.progress.topic_keys
         return sum(
-            max(0, end - offset_in(table.covered, topic, partition))
-            for (topic, partition), end in ends.items()
-            if topic in topic_keys
+            max(0, end - offset_in(table.covered, log.key, log.partition))
+            for log, end in ends.items()
+            if log.key in topic_keys
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ingestd.ingest.recovery.log_coverage import LogComparison, OpenTables
-from ingestd.ingest.recovery.logs import Logs
+from ingestd.ingest.recovery.logs import LogPartition, Logs
 from ingestd.ingest.recovery.losses import TO_BE, Loss, named_losses
 from ingestd.ingest.recovery.recount import Recount
 from ingestd.ingest.tables.log_positions import TopicName, Vector
@@ -30,7 +30,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
         Finding(
             "error" if loss.is_refusable else "warning",
             loss.reason,
-            f"{loss.name.topic}/{loss.log[1]}",
+            f"{loss.name.topic}/{loss.log.partition}",
             str(loss),
         )
         for loss in selected
@@ -95,8 +95,8 @@ def log_rows(
     for key, partitions in covered.items():
         name = logs.names.get(key) or progress.topics.get(key, TopicName(key, ""))
         for partition, position in sorted(partitions.items()):
-            state = logs.states.get((key, partition))
-            by = compared.confirmed.get((key, partition), "offset")
+            log = LogPartition(key, partition)
+            state, by = logs.states.get(log), compared.confirmed.get(log, "offset")
             rows.append(
                 {
                     "topic": name.topic,

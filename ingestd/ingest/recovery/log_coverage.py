@@ -27,7 +27,7 @@ from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.kafka.properties import OutOfRangePolicy
 
-_ByTopic = Mapping[tuple[str, int], tuple[str, Position]]
+_Positions = Mapping[LogPartition, Position]
 
 
 class OpenTables(Protocol):
@@ -140,54 +140,56 @@ def compare_logs(
     replaced: set[LogPartition] = set()
     confirmed: dict[LogPartition, Literal["record", "epoch"]] = {}
     for source in clusters.keys() - set(new_sources):
-        cluster = clusters[source]
-        mine = {
-            (logs.names[key].topic, partition): (key, position)
-            for (key, partition), position in reached.items()
-            if logs.names[key].source == source
-        }
-        diverged = _divergences(cluster, mine, logs)
-        rest = {at: entry for at, entry in mine.items() if at not in diverged}
-        prints = _fingerprints(cluster, rest, logs)
-        for at, (key, position) in mine.items():
-            log = (key, at[1])
-            if at in diverged and diverged[at] >= 0:
-                divergences[log] = diverged[at]
-            elif at in diverged or prints.get(at, position.fingerprint) != position.fingerprint:
+        own = {log: at for log, at in reached.items() if logs.names[log.key].source == source}
+        diverged = _divergences(clusters[source], own, logs)
+        rest = {log: position for log, position in own.items() if log not in diverged}
+        fingerprints = _fingerprints(clusters[source], rest, logs)
+        divergences |= {log: offset for log, offset in diverged.items() if offset >= 0}
+        replaced |= diverged.keys() - divergences.keys()
+        for log, position in rest.items():
+            if fingerprints.get(log, position.fingerprint) != position.fingerprint:
                 replaced.add(log)
-            elif at in prints:
+            elif log in fingerprints:
                 confirmed[log] = "record"
             elif position.epoch != UNKNOWN and position.offset <= logs.states[log].end:
                 confirmed[log] = "epoch"
     return LogComparison(divergences, frozenset(replaced), confirmed)
 
 
-def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
+def _divergences(cluster: LogCluster, reached: _Positions, logs: Logs) -> dict[LogPartition, int]:
+    """Return the offsets at which logs diverge; -1 if the log does not have the leader epoch.
+
+    Logs whose leader epoch is that of the position do not diverge.
+    """
     moved = {
-        at: (position.offset, position.epoch)
-        for at, (key, position) in mine.items()
-        if position.epoch not in (UNKNOWN, logs.states[key, at[1]].epoch)
+        logs.name_of(log): log
+        for log, position in reached.items()
+        if position.epoch not in (UNKNOWN, logs.states[log].epoch)
     }
-    return cluster.divergences(moved) if moved else {}
+    if not moved:
+        return {}
+    positions = {name: reached[log] for name, log in moved.items()}
+    offsets = cluster.divergences({name: (p.offset, p.epoch) for name, p in positions.items()})
+    return {moved[name]: offset for name, offset in offsets.items()}
 
 
-def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
+def _fingerprints(cluster: LogCluster, reached: _Positions, logs: Logs) -> dict[LogPartition, int]:
     """Return the current fingerprint of each position, computed from the record in the log.
 
     Positions without a fingerprint, or whose last record is not in the log, are left out.
     """
-    states = logs.states
-    record_offsets = {
-        at: record_offset_of(position)
-        for at, (key, position) in mine.items()
+    present = {
+        logs.name_of(log): log
+        for log, position in reached.items()
         if position.fingerprint != UNKNOWN
-        and states[key, at[1]].begin <= record_offset_of(position)
-        and position.offset <= states[key, at[1]].end
+        and logs.states[log].begin <= record_offset_of(position)
+        and position.offset <= logs.states[log].end
     }
-    if not record_offsets:
+    if not present:
         return {}
-    checksums = cluster.fingerprints({at: offset + 1 for at, offset in record_offsets.items()})
+    record_offsets = {name: record_offset_of(reached[log]) for name, log in present.items()}
+    checksums = cluster.fingerprints({name: at + 1 for name, at in record_offsets.items()})
     return {
-        at: fingerprint_at(mine[at][1].offset, record_offsets[at], checksum)
-        for at, checksum in checksums.items()
+        present[name]: fingerprint_at(reached[present[name]].offset, record_offsets[name], checksum)
+        for name, checksum in checksums.items()
     }

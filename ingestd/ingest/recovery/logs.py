@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ingestd.errors import ConfigError, LogChangedError
 from ingestd.ingest.tables.log_positions import UNKNOWN, TopicName
 from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.kafka.start_stop import Cluster
 
-LogPartition = tuple[str, int]
-"""A log: a topic key and a partition."""
+
+class LogPartition(NamedTuple):
+    """A log: the key of its topic, and its partition."""
+
+    key: str
+    partition: int
 
 
 class LogCluster(Cluster, Protocol):
@@ -69,6 +73,10 @@ class Logs:
     keys: Mapping[tuple[str, str], str] = field(default_factory=dict)
     names: Mapping[str, TopicName] = field(default_factory=dict)
 
+    def name_of(self, log: LogPartition) -> tuple[str, int]:
+        """Return the topic and the partition by which the brokers of its source know a log."""
+        return self.names[log.key].topic, log.partition
+
 
 def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
     """Request the state of the logs from the brokers of all sources; `clusters` is by source.
@@ -99,7 +107,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
             names[key] = TopicName(topic, source, cluster_id)
             for partition in numbers:
                 epoch = epochs.get(topic, {}).get(partition, UNKNOWN)
-                states[key, partition] = LogState(
+                states[LogPartition(key, partition)] = LogState(
                     begins[topic][partition], ends[topic][partition], epoch
                 )
     return Logs(states, keys, names)

@@ -5,7 +5,7 @@ replaced records, it ends its query, and the next start handles the loss.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ingestd.cdc.base import RejectedRecord
 from ingestd.errors import OffsetLostError
@@ -41,7 +41,7 @@ class Loss:
 
     def __str__(self) -> str:
         end = "its unknown end" if self.until == NO_END else str(self.until)
-        where = f"{self.name.topic}/{self.log[1]} of source {self.name.source}"
+        where = f"{self.name.topic}/{self.log.partition} of source {self.name.source}"
         return f"{_WHAT[self.reason]}: {where}, offsets {self.start} to {end}, table {self.table}"
 
     @property
@@ -53,7 +53,7 @@ class Loss:
 
     def dead_letter(self) -> DeadLetter:
         """Return a dead letter for the loss, which has coordinates but no key and value."""
-        coordinates = (self.name.topic, self.log[1], self.start)
+        coordinates = (self.name.topic, self.log.partition, self.start)
         text = str(self)
         rejected = RejectedRecord(*coordinates, -1, GAP_STAGE, self.reason, text, None, None)
         return DeadLetter(rejected, self.table)
@@ -118,16 +118,16 @@ def lost_ranges(
     """
     losses: list[Loss] = []
     for log, state in {**_deleted_partitions(covered, logs), **logs.states}.items():
-        name = logs.names[log[0]]
+        name = logs.names[log.key]
         latest = policies[name.source] == "latest"
         for table, held in covered.holders(log).items():
-            loss = _loss_of(held, state, divergences.get(log), log in replaced_logs)
-            if loss is not None:
-                start, until, reason, next_position = loss
-                if latest:  # records skipped by the policy are reported with the lost ones
-                    next_position, until = state.end, max(until, state.end)
-                position = Position(next_position, state.epoch)
-                losses.append(Loss(name, log, start, until, table, reason, position))
+            gap = _gap_of(held, state, divergences.get(log), log in replaced_logs)
+            if gap is None:
+                continue
+            if latest:  # records skipped by the policy are reported with the lost ones
+                gap = replace(gap, until=max(gap.until, state.end), next_offset=state.end)
+            position = Position(gap.next_offset, state.epoch)
+            losses.append(Loss(name, log, gap.start, gap.until, table, gap.reason, position))
     return losses
 
 
@@ -137,28 +137,38 @@ def _deleted_partitions(covered: Coverage, logs: Logs) -> dict[LogPartition, Log
     Brokers without topic ids do not show that a topic was created again, with fewer partitions.
     """
     return {
-        (key, partition): LogState(0, 0)
+        log: LogState(0, 0)
         for vector in (*covered.tables.values(), covered.finished)
         for key in vector.keys() & logs.names.keys()
-        for partition in vector[key]
-        if (key, partition) not in logs.states
+        for log in (LogPartition(key, partition) for partition in vector[key])
+        if log not in logs.states
     }
 
 
-def _loss_of(
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Offsets [`start`, `until`) of a log that a table lacks, and the offset to continue at."""
+
+    start: int
+    until: int
+    reason: str
+    next_offset: int
+
+
+def _gap_of(
     held: Position, log: LogState, divergence: int | None, is_replaced: bool
-) -> tuple[int, int, str, int] | None:
-    """Return start, end and reason of a table's loss in a log, and the offset to continue at.
+) -> _Gap | None:
+    """Return the offsets that a table at a position lost in a log.
 
     Returns None if the log has all records that the table lacks, and still has those that it read.
     """
     if held.offset < log.begin:
-        return held.offset, log.begin, "offset-gap", log.begin
+        return _Gap(held.offset, log.begin, "offset-gap", log.begin)
     end = min(log.end, log.end if divergence is None else divergence)
     if held.offset > end:
-        return end, held.offset, "log-truncated", max(end, log.begin)
+        return _Gap(end, held.offset, "log-truncated", max(end, log.begin))
     if is_replaced:
-        return log.begin, held.offset, "log-replaced", held.offset
+        return _Gap(log.begin, held.offset, "log-replaced", held.offset)
     return None
 
 
@@ -171,8 +181,8 @@ def unreadable_ranges(
     """
     losses: list[Loss] = []
     for log, state in logs.states.items():
-        name = logs.names[log[0]]
-        left = given_up.get(SourcePartition(name.source, name.topic, log[1]))
+        name = logs.names[log.key]
+        left = given_up.get(SourcePartition(name.source, name.topic, log.partition))
         if left is None:
             continue
         until = min(left.until, state.end)
@@ -208,7 +218,7 @@ def lost_topics(
         current = TopicName(name.topic, sources[name], name.cluster)
         reason = "topic-recreated" if (name.topic, sources[name]) in now else "topic-deleted"
         for partition, end in sorted(covered.finished.get(key, {}).items()):
-            log = (key, partition)
+            log = LogPartition(key, partition)
             holders = covered.holders(log)
             furthest = max(held.offset for held in holders.values())
             affected = {
@@ -232,14 +242,14 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
     sent to it are not written.
     """
     losses: list[Loss] = []
-    for key, partition in sorted(logs.states):
-        held = covered.holders((key, partition))
+    for log in sorted(logs.states):
+        held = covered.holders(log)
         first = held.pop(TO_BE, Position(0)).offset
         for table, at in held.items():
             if at.offset != first and table in tables:
                 start, until = sorted((first, at.offset))
-                log = (key, partition)
-                losses.append(Loss(logs.names[key], log, start, until, table, "rerouted", at))
+                name = logs.names[log.key]
+                losses.append(Loss(name, log, start, until, table, "rerouted", at))
     return losses
 
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from ingestd.errors import SchemaConflictError, UnsupportedError
 from ingestd.ingest.key_changes.completion import complete_rows
-from ingestd.ingest.recovery.logs import Logs
+from ingestd.ingest.recovery.logs import LogPartition, Logs
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.error_policy import ErrorPolicy
@@ -117,7 +117,7 @@ def covered_span(
     complete = own <= set(logs.names)
     for (source, topic), key in keys.items():
         for partition, until in end.get(source, {}).get(topic, {}).items():
-            state = logs.states.get((key, partition))
+            state = logs.states.get(LogPartition(key, partition))
             first = origin.get(key, {}).get(partition, 0)
             begin = until if state is None else min(max(first, state.begin), until)
             complete = complete and (begin == first or until <= first)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.recovery.log_coverage import routing_hash
@@ -16,6 +17,14 @@ from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from ingestd.wording import counted
 
 
+class NextOffset(NamedTuple):
+    """The offset from which a table continues in a partition of a topic."""
+
+    name: TopicName
+    partition: int
+    offset: int
+
+
 def begin(
     settings: PipelineSettings,
     catalog: Catalog,
@@ -23,13 +32,12 @@ def begin(
     table: str,
     vector_at: Callable[[TableRegistry], Vector],
     now_ms: Callable[[], int],
-) -> list[tuple[TopicName, int, int]]:
+) -> list[NextOffset]:
     """Commit a progress record with the positions `vector_at(registry)` to a table, without rows.
 
-    Returns the topic, partition and offset from which the table continues in each log. The caller
-    must be the leader of the pipeline, so that no daemon is running. `now_ms` returns the time in
-    milliseconds since the epoch. Raises the errors of `check_table`, of `vector_at`, of
-    `TableRegistry.open` and of a commit.
+    Returns where the table continues in each log. The caller must be the leader of the pipeline, so
+    that no daemon is running. `now_ms` returns the time in milliseconds since the epoch. Raises the
+    errors of `check_table`, of `vector_at`, of `TableRegistry.open` and of a commit.
     """
     check_table(settings, catalog, table)
     registry = TableRegistry(settings, catalog, io, now_ms)
@@ -44,9 +52,9 @@ def begin(
     registry.note(replace(registry.progress, accepted=known))
     registry.write_claims()
     return [
-        (registry.progress.topics.get(key, TopicName(key, "")), partition, position.offset)
+        NextOffset(registry.progress.topics.get(key, TopicName(key, "")), partition, at.offset)
         for key, partitions in sorted(vector.items())
-        for partition, position in sorted(partitions.items())
+        for partition, at in sorted(partitions.items())
     ]
 
 

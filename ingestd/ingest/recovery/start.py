@@ -323,7 +323,7 @@ def _end_statements(registry: TableRegistry, losses: Sequence[Loss]) -> None:
     for loss in losses:
         if loss.reason in REPLACING_REASONS:
             start = 0 if loss.reason.startswith("topic") else loss.start
-            log = (loss.name.topic, loss.log[1])
+            log = (loss.name.topic, loss.log.partition)
             replaced_from[log] = min(start, replaced_from.get(log, start))
     for name, managed in registry.tables.items() if replaced_from else ():
         column_history = read_column_history(managed.table.schema.options, name)
@@ -340,7 +340,7 @@ def _accept(
     logs: Logs,
 ) -> None:
     known = registry.progress
-    keys = {loss.log[0] for loss in losses if loss.reason.startswith("topic")}
+    keys = {loss.log.key for loss in losses if loss.reason.startswith("topic")}
     dropped = {**known.dropped, **{name: known.tables[name] for name in registry.missing}}
     progress = replace(
         known,

@@ -105,20 +105,24 @@ def with_fingerprints(
     return replace(span, until=until)
 
 
-def first_gap(
-    covered: Vector, span: BatchSpan, progress: PipelineProgress
-) -> tuple[str, int, int, int] | None:
-    """Return the first log in which a batch starts after the covered offsets of a table, or None.
+@dataclass(frozen=True, slots=True)
+class CoverageGap:
+    """A log in which a batch starts after the first offset that a table does not cover."""
 
-    The result is the topic key, the partition, the first offset that the table does not cover, and
-    the first offset of the batch.
-    """
+    key: str
+    partition: int
+    covered_until: int
+    start: int
+
+
+def first_gap(covered: Vector, span: BatchSpan, progress: PipelineProgress) -> CoverageGap | None:
+    """Return the first log in which a batch leaves out offsets that a table does not cover."""
     for key, partitions in span.start.items():
         for partition, start in partitions.items():
             origin = progress.origin.get(key, {}).get(partition, 0)
             held = offset_in(covered, key, partition, origin)
             if held < start:
-                return key, partition, held, start
+                return CoverageGap(key, partition, held, start)
     return None
 
 
@@ -126,11 +130,10 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
     """Raise OffsetGapError if a batch starts after the covered offsets of a table."""
     gap = first_gap(covered, span, progress)
     if gap is not None:
-        key, partition, held, start = gap
         raise OffsetGapError(
-            f"table {table} covers {progress.topic_name(key)}/{partition} up to offset {held}, but "
-            f"the batch starts at {start}; nothing is written. Start ingestd again: it continues "
-            "from what the table covers"
+            f"table {table} covers {progress.topic_name(gap.key)}/{gap.partition} up to offset "
+            f"{gap.covered_until}, but the batch starts at {gap.start}; nothing is written. Start "
+            "ingestd again: it continues from what the table covers"
         )
 
 

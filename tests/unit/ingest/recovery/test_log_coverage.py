@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ingestd.ingest.recovery.log_coverage import LogComparison, compare_logs, find_losses
-from ingestd.ingest.recovery.logs import Logs, LogState
+from ingestd.ingest.recovery.logs import LogPartition, Logs, LogState
 from ingestd.ingest.settings.context import RoutingConfig
 from ingestd.ingest.tables.log_positions import Position, TopicName, fingerprint_at
 from ingestd.ingest.tables.progress import PipelineProgress
@@ -42,7 +42,7 @@ def compare(brokers: Brokers, *positions: Position, **log: int) -> LogComparison
     state = LogState(**{"begin": 0, "end": 20, "epoch": 3, **log})
     places = dict(enumerate(positions))
     logs = Logs(
-        {(KEY, partition): state for partition in places},
+        {LogPartition(KEY, partition): state for partition in places},
         {("s", "t"): KEY},
         {KEY: TopicName("t", "s")},
     )

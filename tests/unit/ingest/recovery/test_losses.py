@@ -4,14 +4,14 @@ import pytest
 
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
 from ingestd.ingest.recovery.audit import loss_findings
-from ingestd.ingest.recovery.logs import Logs
+from ingestd.ingest.recovery.logs import LogPartition, Logs
 from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_records, lost_topics
 from ingestd.ingest.tables.log_positions import Position, TopicName
 
 
 def loss(reason: str) -> Loss:
     name = TopicName("shop.orders", "src")
-    return Loss(name, ("id", 3), 5, 9, "lake.orders", reason, Position(9))
+    return Loss(name, LogPartition("id", 3), 5, 9, "lake.orders", reason, Position(9))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,15 @@ def test_each_partition_of_a_deleted_topic_is_lost_for_someone() -> None:
 
 def test_records_are_counted_as_lost_once_for_each_log() -> None:
     lost = [
-        Loss(TopicName("shop.orders", "src"), ("id", log), start, end, table, reason, Position(end))
+        Loss(
+            TopicName("shop.orders", "src"),
+            LogPartition("id", log),
+            start,
+            end,
+            table,
+            reason,
+            Position(end),
+        )
         for log, start, end, table, reason in (
             (0, 5, 9, "lake.a", "offset-gap"),
             (0, 7, 9, "lake.b", "offset-gap"),

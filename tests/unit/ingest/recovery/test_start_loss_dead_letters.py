@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.ingest.recovery import start
+from ingestd.ingest.recovery.logs import LogPartition
 from ingestd.ingest.recovery.losses import Loss
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.tables.log_positions import Position, TopicName
@@ -34,7 +35,18 @@ def test_each_source_gets_the_letters_of_its_own_losses(
     settings = pipeline_of(tmp_path, sources=sources, dead_letter_topic="letters")
     table = native_table("/w", [("id", "INT")], io=MemoryFileIO())
     letters = [
-        (source, Loss(TopicName(topic, source), (topic, 0), 5, 9, "t", "offset-gap", Position(9)))
+        (
+            source,
+            Loss(
+                TopicName(topic, source),
+                LogPartition(topic, 0),
+                5,
+                9,
+                "t",
+                "offset-gap",
+                Position(9),
+            ),
+        )
         for source, topic in (("east", "a"), ("west", "b"), ("west", "c"))
     ]
     pairs = [(source, loss.dead_letter()) for source, loss in letters]
