@@ -50,7 +50,6 @@ from ingestd.paimon.catalog.thrift import (
     structure,
     text,
     text_map,
-    texts,
 )
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
 from ingestd.paimon.spec.schema_change import SchemaChange
@@ -154,9 +153,7 @@ class HiveCatalog:
             tables = []
             for start in range(0, len(names.contents), _TABLES_AT_ONCE):
                 some = names.contents[start : start + _TABLES_AT_ONCE]
-                request = structure({1: text(database), 2: texts(*some)})
-                result: Struct = session.call("get_table_objects_by_name_req", request)
-                tables += [HiveTable(fields) for fields in result[1].content.contents]
+                tables += [HiveTable(fields) for fields in session.tables(database, some)]
         return sorted(table.name for table in tables if table.is_paimon)
 
     def table_exists(self, identifier: Identifier) -> bool:

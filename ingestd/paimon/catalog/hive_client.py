@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from ingestd.errors import StorageError
 from ingestd.paimon.catalog.thrift import (
+    Items,
     Struct,
     ThriftError,
     Value,
@@ -26,9 +27,18 @@ from ingestd.paimon.catalog.thrift import (
 _CONNECT_SECONDS = 10
 _REPLY_SECONDS = 120
 _RESULT = 0
+_REASON = 1
 _CASCADE = structure({1: text_map({"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"})})
 """The environment of a change: columns of partitions change as well, and no files are listed."""
-_REASON = 1
+
+
+class _TableRequest:
+    DATABASE = 1
+    NAME_OR_NAMES = 2
+
+
+_TABLE_OR_TABLES = 1
+"""The field of the reply to a `_TableRequest`."""
 
 
 class MetastoreError(StorageError):
@@ -109,6 +119,22 @@ class MetastoreSession:
                 raise error_type(f"metastore {self.address}: {method}: {reason}")
         return reply[_RESULT].content if _RESULT in reply else None
 
+    def table(self, database: str, name: str) -> Struct:
+        """Return the metastore's structure `Table`; NoSuchObjectError if it does not exist."""
+        fields: Struct = self._request_tables("get_table_req", database, text(name))
+        return fields
+
+    def tables(self, database: str, names: Sequence[str]) -> Sequence[Struct]:
+        """Return the metastore's structures `Table` of those tables that exist."""
+        items: Items = self._request_tables(
+            "get_table_objects_by_name_req", database, texts(*names)
+        )
+        return items.contents
+
+    def _request_tables(self, method: str, database: str, names: Value) -> Any:  # noqa: ANN401  (by method)
+        request = {_TableRequest.DATABASE: text(database), _TableRequest.NAME_OR_NAMES: names}
+        return self.call(method, structure(request))[_TABLE_OR_TABLES].content
+
 
 @dataclass(frozen=True)
 class Metastore:
@@ -144,13 +170,11 @@ class Metastore:
 
     def find_table(self, database: str, name: str) -> Struct | None:
         """Return the metastore's Thrift structure `Table`, or None if the table does not exist."""
-        request = structure({1: text(database), 2: text(name)})
         try:
-            result: Struct = self.call("get_table_req", request)
+            with self.session() as session:
+                return session.table(database, name)
         except NoSuchObjectError:
             return None
-        fields: Struct = result[1].content
-        return fields
 
     def find_database(self, name: str) -> Struct | None:
         """Return the metastore's structure `Database`, or None if it does not exist."""

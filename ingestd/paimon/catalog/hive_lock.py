@@ -1,6 +1,7 @@
 """The lock of Hive catalogs: an exclusive lock in the metastore, for each branch of a table.
 
-The metastore deletes the locks of processes that have ended, after its `hive.txn.timeout`.
+The metastore deletes the locks of processes that have ended, after its `hive.txn.timeout`. The
+numbers are the values and field ids in `hive_metastore.thrift`.
 """
 
 import socket
@@ -20,6 +21,24 @@ _FIRST_SLEEP_MS = 100
 _EXCLUSIVE = 3
 _TABLE_LEVEL = 2
 _ACQUIRED, _WAITING = 1, 2
+
+
+class _Component:
+    TYPE = 1
+    LEVEL = 2
+    DATABASE = 3
+    TABLE = 4
+
+
+class _Request:
+    COMPONENTS = 1
+    USER = 3
+    HOST = 4
+
+
+class _Response:
+    LOCK_ID = 1
+    STATE = 2
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class HiveLock:
     def _acquire(self, table: str) -> int:
         with self.metastore.session() as session:
             lock = session.call("lock", self._request(table))
-            lock_id: int = lock[1].content
+            lock_id: int = lock[_Response.LOCK_ID].content
             try:
                 self._wait(session, lock)
             except BaseException:
@@ -65,14 +84,15 @@ class HiveLock:
         release_lock(lambda: self.metastore.call("unlock", request), table, self.sleep)
 
     def _wait(self, session: MetastoreSession, lock: Struct) -> None:
-        request, waited, pause = _lock_request(lock[1].content), 0, _FIRST_SLEEP_MS
-        state: int = lock[2].content
+        request = _lock_request(lock[_Response.LOCK_ID].content)
+        waited, pause = 0, _FIRST_SLEEP_MS
+        state: int = lock[_Response.STATE].content
         while state == _WAITING and waited < self.settings.acquire_timeout_ms:
             pause = min(pause, self.settings.check_max_sleep_ms)
             self.sleep(pause / 1000)
             waited += pause
             pause *= 2
-            state = session.call("check_lock", request)[2].content
+            state = session.call("check_lock", request)[_Response.STATE].content
         if state != _ACQUIRED:
             raise CommitConflictError(
                 f"table {self.identifier}: other writers have held its lock in metastore "
@@ -82,15 +102,18 @@ class HiveLock:
 
     def _request(self, table: str) -> Value:
         component = {
-            1: i32(_EXCLUSIVE),
-            2: i32(_TABLE_LEVEL),
-            3: text(self.identifier.database),
-            4: text(table),
+            _Component.TYPE: i32(_EXCLUSIVE),
+            _Component.LEVEL: i32(_TABLE_LEVEL),
+            _Component.DATABASE: text(self.identifier.database),
+            _Component.TABLE: text(table),
         }
-        return structure(
-            {1: structures(component), 3: text(self.metastore.user), 4: text(socket.gethostname())}
-        )
+        request = {
+            _Request.COMPONENTS: structures(component),
+            _Request.USER: text(self.metastore.user),
+            _Request.HOST: text(socket.gethostname()),
+        }
+        return structure(request)
 
 
 def _lock_request(lock_id: int) -> Value:
-    return structure({1: i64(lock_id)})
+    return structure({_Response.LOCK_ID: i64(lock_id)})

@@ -12,6 +12,14 @@ from ingestd.paimon.catalog.thrift import boolean, structure, structures, text, 
 _PARTITIONS_AT_ONCE = 1000
 
 
+class _AddPartitions:
+    DATABASE = 1
+    TABLE = 2
+    PARTITIONS = 3
+    IF_NOT_EXISTS = 4
+    NEED_RESULT = 5
+
+
 @dataclass(frozen=True)
 class HivePartitions:
     """Registers the partitions of a table in a Hive Metastore.
@@ -77,9 +85,8 @@ class HivePartitions:
     def _add(self, session: MetastoreSession, added: list[tuple[str, ...]]) -> None:
         if not added:
             return
-        database, name = text(self.identifier.database), text(self.identifier.table)
-        request = structure({1: database, 2: name})
-        table = HiveTable(session.call("get_table_req", request)[1].content)
+        database, name = self.identifier.database, self.identifier.table
+        table = HiveTable(session.table(database, name))
         for start in range(0, len(added), _PARTITIONS_AT_ONCE):
             partitions = [
                 table.partition(
@@ -90,13 +97,11 @@ class HivePartitions:
                 )
                 for values in added[start : start + _PARTITIONS_AT_ONCE]
             ]
-            request = structure(
-                {
-                    1: database,
-                    2: name,
-                    3: structures(*partitions),
-                    4: boolean(True),  # partitions that exist are left as they are
-                    5: boolean(False),
-                }
-            )
-            session.call("add_partitions_req", request)
+            request = {
+                _AddPartitions.DATABASE: text(database),
+                _AddPartitions.TABLE: text(name),
+                _AddPartitions.PARTITIONS: structures(*partitions),
+                _AddPartitions.IF_NOT_EXISTS: boolean(True),
+                _AddPartitions.NEED_RESULT: boolean(False),
+            }
+            session.call("add_partitions_req", structure(request))
