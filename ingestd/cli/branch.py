@@ -7,7 +7,7 @@ import typer
 from ingestd.cli.groups import DryRun, Yes, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot

@@ -10,7 +10,7 @@ import typer
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.progress_line import working
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact.table_compact import (

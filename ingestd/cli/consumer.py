@@ -6,7 +6,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, group, print_result
 from ingestd.cli.output import AsJson, print_json, print_table
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.retention.consumers import consumers, delete_consumer, reset_consumer
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import typer
 
 from ingestd.cli.groups import now_ms
-from ingestd.cli.tables import open_catalog
+from ingestd.cli.table_arguments import open_catalog
 from ingestd.config.units import parse_duration
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.replays import (

@@ -38,7 +38,7 @@ from ingestd.cli.dead_letters import (
 from ingestd.cli.groups import DryRun, group, now_ms, print_result
 from ingestd.cli.output import AsJson, print_json, print_table, say, timestamp_text
 from ingestd.cli.progress_line import live_count, working
-from ingestd.cli.tables import Warehouse
+from ingestd.cli.table_arguments import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.dead_letters.dead_letter_topic import record_headers

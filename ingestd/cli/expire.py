@@ -7,7 +7,7 @@ import typer
 from ingestd.cli.groups import DryRun, group, print_result, table_now_ms
 from ingestd.cli.output import AsJson, print_table
 from ingestd.cli.progress_line import working
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name

@@ -11,7 +11,7 @@ from ingestd.cli.output import AsJson
 from ingestd.cli.read import AsOf, Columns, Format, OutputFile, Tag, write_rows
 from ingestd.cli.read_source import Request, looked_up_rows
 from ingestd.cli.rows_output import Output
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.literals import parse_literal

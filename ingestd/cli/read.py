@@ -13,8 +13,15 @@ from ingestd.cli.output import AsJson
 from ingestd.cli.progress_line import line_of, live_count
 from ingestd.cli.read_source import Request, requested_rows, sys_rows
 from ingestd.cli.rows_output import Output, PrintedRows
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_catalog, open_view
+from ingestd.cli.table_arguments import (
+    SnapshotId,
+    TableName,
+    Warehouse,
+    open_catalog,
+    open_reference,
+)
 from ingestd.paimon.catalog.sys_tables import SYS
+from ingestd.paimon.table.system.system_tables import parse_reference
 
 _Where: TypeAlias = Annotated[
     str | None, typer.Option("--where", help="Only rows for which this is true.")
@@ -122,7 +129,8 @@ def _read(
     limit: int | None,
     output: Path | None,
 ) -> None:
-    table, view = open_view(warehouse, name)
+    reference = parse_reference(name)
+    table, view = open_reference(warehouse, reference), reference.view
     left = UNCHANGED if output is None else f"{output} is as it was. Run the same command again."
     elsewhere = view or request.changelog or request.is_range or request.tag or request.as_of
     files = None if elsewhere else live_count(request.snapshot)

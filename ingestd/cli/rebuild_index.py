@@ -16,7 +16,7 @@ from ingestd.cli.groups import (
 from ingestd.cli.output import AsJson, Row, print_table, say
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name

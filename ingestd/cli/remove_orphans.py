@@ -9,7 +9,7 @@ from ingestd.cli.groups import DryRun, Yes, print_result, table_now_ms
 from ingestd.cli.output import AsJson, print_table, timestamp_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.ingest.tables.leadership import Leadership, pipelines, this_process
 from ingestd.paimon.iceberg.orphan_metadata import iceberg_orphans
 from ingestd.paimon.spec.option_types import parse_millis

@@ -4,7 +4,7 @@ from ingestd.cli.groups import print_result
 from ingestd.cli.interrupts import UNCHANGED
 from ingestd.cli.output import AsJson
 from ingestd.cli.progress_line import working
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.iceberg.iceberg_sync import SyncResult, repair_iceberg
 from ingestd.paimon.spec import iceberg_options

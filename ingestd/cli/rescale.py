@@ -16,7 +16,7 @@ from ingestd.cli.groups import (
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.progress_line import live_count, working
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.rewrite.file_index_rewrite import (

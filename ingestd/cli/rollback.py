@@ -9,7 +9,7 @@ from ingestd.cli.groups import DryRun, Yes, print_result
 from ingestd.cli.output import AsJson, print_table, timestamp_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.ingest.tables.heartbeat import request_reopen
 from ingestd.ingest.tables.managed_table import marked_pipelines

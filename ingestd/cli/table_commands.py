@@ -9,7 +9,7 @@ from ingestd.cli.groups import DryRun, Partitions, Yes, now_ms, print_result
 from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.prompts import confirm
-from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.commit.overwrite import (
     drop_partitions,

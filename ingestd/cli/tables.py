@@ -2,15 +2,20 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
-from ingestd.cli.catalog_options import chosen_catalog
 from ingestd.cli.output import AsJson, Row, print_json, print_table, say, timestamp_text
+from ingestd.cli.table_arguments import (
+    SnapshotId,
+    TableName,
+    Warehouse,
+    open_catalog,
+    open_table,
+)
 from ingestd.errors import ConfigError
-from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -25,56 +30,6 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     requested_snapshot,
     snapshot_ids,
 )
-from ingestd.paimon.table.metadata.time_travel import on_branch
-from ingestd.paimon.table.system.system_tables import split_name
-
-Warehouse: TypeAlias = Annotated[
-    str,
-    typer.Argument(metavar="WAREHOUSE", help="Root of the warehouse, or its name in the catalog."),
-]
-TableName: TypeAlias = Annotated[
-    str, typer.Argument(metavar="DB.TABLE", help="The table with its database.")
-]
-SnapshotId: TypeAlias = Annotated[
-    int | None, typer.Option("--snapshot", min=1, help="Snapshot id; default the newest.")
-]
-
-
-def open_catalog(warehouse: str) -> Catalog:
-    """Open the catalog that the command line selects.
-
-    `warehouse` is a path, or the name of a warehouse at the catalog server. Raises ConfigError if
-    the path does not exist, and for invalid catalog options.
-    """
-    chosen = chosen_catalog()
-    if chosen.metastore != "filesystem":
-        return load_catalog(chosen.metastore, warehouse, chosen.options)
-    path = absolute_path(warehouse)
-    if not file_io_for(path, storage_options(chosen.options)).exists(path):
-        raise ConfigError(f"there is no warehouse at {path}")
-    return load_catalog(chosen.metastore, path, chosen.options)
-
-
-def open_table(warehouse: str, name: str) -> FileStoreTable:
-    """Open a table, or a branch of it (`db.table$branch_b`).
-
-    Raises ConfigError for a view, and if the table or the branch does not exist.
-    """
-    table, view = open_view(warehouse, name)
-    if view is not None:
-        raise ConfigError(f"'{name}' is a view: `ingestd read` prints it")
-    return table
-
-
-def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
-    """Open a table or a branch of it; return it and the name of the requested view, or None.
-
-    A view shows the rows of the table in another form, or is a system table, as in
-    `db.table$files`. Raises ConfigError if the table or the branch does not exist.
-    """
-    table_name, branch, view = split_name(name)
-    table = open_catalog(warehouse).get_table(Identifier.parse(table_name))
-    return (table if branch is None else on_branch(table, branch)), view
 
 
 def tables(

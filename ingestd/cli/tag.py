@@ -7,7 +7,7 @@ import typer
 from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, print_json, print_table, timestamp_text
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
+from ingestd.cli.table_arguments import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

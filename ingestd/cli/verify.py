@@ -10,7 +10,7 @@ from ingestd.cli.dead_letter_replay import ConfigFile
 from ingestd.cli.interrupts import UNCHANGED
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.progress_line import live_count, working
-from ingestd.cli.tables import SnapshotId, Warehouse, open_table
+from ingestd.cli.table_arguments import SnapshotId, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.verify.table_verify import verify as verify_table
 from ingestd.paimon.table.verify.verify_findings import Finding

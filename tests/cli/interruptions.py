@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from ingestd.cli import tables
+from ingestd.cli import table_arguments
 from ingestd.crash_points import watch
 from ingestd.paimon.catalog.base import Catalog, load_catalog
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
@@ -59,7 +59,7 @@ def run_stepwise(capsys: pytest.CaptureFixture[str], steps: Steps, *words: Any) 
 
     watch(steps)
     try:
-        with mock.patch.object(tables, "load_catalog", stepwise):
+        with mock.patch.object(table_arguments, "load_catalog", stepwise):
             return run_command(capsys, *words)
     finally:
         watch(None)

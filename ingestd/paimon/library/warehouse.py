@@ -16,7 +16,7 @@ from ingestd.paimon.spec.arrow import from_arrow_type
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.metadata.time_travel import on_branch
-from ingestd.paimon.table.system.system_tables import split_name
+from ingestd.paimon.table.system.system_tables import parse_reference
 
 _MILLIS = 1000
 _DATABASE = ".db"
@@ -46,11 +46,11 @@ class Warehouse:
         exist; ArgumentError for an unknown branch, and for the name of a system table; ConfigError
         for a name without a database.
         """
-        plain, branch, view = split_name(name)
-        if view is not None:
-            raise ArgumentError(f"'{name}' is a view of {plain}; open the table itself")
-        table = self.catalog.get_table(Identifier.parse(plain))
-        return Table(table if branch is None else on_branch(table, branch))
+        reference = parse_reference(name)
+        if reference.view is not None:
+            raise ArgumentError(f"'{name}' is a view of {reference.table}; open the table itself")
+        table = self.catalog.get_table(Identifier.parse(reference.table))
+        return Table(table if reference.branch is None else on_branch(table, reference.branch))
 
     def create(
         self,

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli import tables
+from ingestd.cli import table_arguments
 from ingestd.cli.catalog_options import CatalogChoice, chosen_catalog
 from ingestd.cli.main import COMMANDS, load_command
 from ingestd.paimon.catalog.base import Catalog
@@ -17,13 +17,13 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, C
     """What catalogs were opened; each is that of the files."""
     put(native_table(tmp_path, [("id", "INT")], keys=["id"]), [{"id": 1}])
     seen: list[tuple[str, CatalogChoice]] = []
-    load = tables.load_catalog
+    load = table_arguments.load_catalog
 
     def remember(metastore: str, warehouse: str, options: dict[str, str]) -> Catalog:
         seen.append((warehouse, CatalogChoice(metastore, dict(options))))
         return load("filesystem", str(tmp_path))
 
-    monkeypatch.setattr(tables, "load_catalog", remember)
+    monkeypatch.setattr(table_arguments, "load_catalog", remember)
     return seen
 
 

@@ -9,6 +9,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#data-s
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -84,11 +85,16 @@ def cells_table(fields: Sequence[DataField], rows: Sequence[Cells]) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=[field.name for field in fields])
 
 
-def split_name(name: str) -> tuple[str, str | None, str | None]:
-    """Split `table[$branch_b][$view]` into table, branch and view (None: not given).
+class TableReference(NamedTuple):
+    """A table `database.table`, and a branch and a view of it (None: not given)."""
 
-    `table` is `database.table`. Raises ConfigError for a name of another form.
-    """
+    table: str
+    branch: str | None
+    view: str | None
+
+
+def parse_reference(name: str) -> TableReference:
+    """Parse `table[$branch_b][$view]`. Raises ConfigError for a name of another form."""
     table, *suffixes = name.split("$")
     branch: str | None = None
     if suffixes and suffixes[0].startswith(BRANCH_PREFIX):
@@ -98,4 +104,4 @@ def split_name(name: str) -> tuple[str, str | None, str | None]:
         raise ConfigError(
             f"table name '{name}': write database.table$view, or database.table$branch_name$view"
         )
-    return table, branch, view
+    return TableReference(table, branch, view)

@@ -8,8 +8,8 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.system.system_tables import (
     SYSTEM_TABLES,
+    parse_reference,
     read_system_table,
-    split_name,
     system_table,
 )
 from tests.support.native_tables import native_table, put
@@ -79,12 +79,12 @@ def test_tags_and_consumers_come_from_their_files() -> None:
 
 
 def test_names_are_taken_apart() -> None:
-    assert split_name("db.t") == ("db.t", None, None)
-    assert split_name("db.t$files") == ("db.t", None, "files")
-    assert split_name("db.t$branch_b") == ("db.t", "b", None)
-    assert split_name("db.t$branch_b$files") == ("db.t", "b", "files")
+    assert parse_reference("db.t") == ("db.t", None, None)
+    assert parse_reference("db.t$files") == ("db.t", None, "files")
+    assert parse_reference("db.t$branch_b") == ("db.t", "b", None)
+    assert parse_reference("db.t$branch_b$files") == ("db.t", "b", "files")
     for wrong in ("db.t$a$b", "$files", "db.t$", "db.t$branch_"):
         with pytest.raises(ConfigError, match="write database"):
-            split_name(wrong)
+            parse_reference(wrong)
     with pytest.raises(ConfigError, match=r"did you mean '\$files'"):
         system_table("filez")
