@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import RecordChunk, RejectedRecord
+from ingestd.cdc.record_errors import Reason
 from ingestd.paimon.spec.row_selection import Mask
 
 
@@ -32,23 +33,9 @@ def judge_records(
     for failure in failures:
         for offset in np.unique(offsets[failure.rows]).tolist():
             if offset not in rejected:
-                index = int(np.searchsorted(chunk.offsets, offset))
-                rejected[offset] = _rejected(chunk, index, failure)
+                reason = Reason(failure.stage, failure.reason, failure.message)
+                rejected[offset] = rejected_record(chunk, offset, reason)
     return ~np.isin(offsets, list(rejected)), list(rejected.values())
-
-
-def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecord:
-    return RejectedRecord(
-        topic=chunk.topic,
-        partition=chunk.partition,
-        offset=int(chunk.offsets[index]),
-        timestamp=int(chunk.timestamps[index]),
-        stage=failure.stage,
-        reason=failure.reason,
-        message=failure.message,
-        key=chunk.keys[index],
-        value=chunk.values[index],
-    )
 
 
 def rejected_whole(
@@ -62,9 +49,17 @@ def rejected_whole(
     return [] if bool(good.any()) else rejected
 
 
-def rejected_record(
-    chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
-) -> RejectedRecord:
-    """Build the rejected record for an offset of a chunk. `cause` is (stage, reason)."""
-    failure = Failure(np.zeros(0, np.bool_), *cause, message)
-    return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)
+def rejected_record(chunk: RecordChunk, offset: int, reason: Reason) -> RejectedRecord:
+    """Return the rejected record for an offset of a chunk."""
+    index = int(np.searchsorted(chunk.offsets, offset))
+    return RejectedRecord(
+        topic=chunk.topic,
+        partition=chunk.partition,
+        offset=offset,
+        timestamp=int(chunk.timestamps[index]),
+        stage=reason.stage,
+        reason=reason.code,
+        message=reason.message,
+        key=chunk.keys[index],
+        value=chunk.values[index],
+    )

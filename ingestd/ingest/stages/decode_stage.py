@@ -20,6 +20,7 @@ from ingestd.cdc.base import (
     RejectedRecord,
     shared_data_format,
 )
+from ingestd.cdc.record_errors import Reason
 from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.dead_letters.stored_records import without_stored
@@ -313,8 +314,8 @@ class _DecodeTask:
         """
         offsets = np.unique(batch.offset)
         if len(offsets) == 1:
-            cause = ("schema", "impossible-columns")
-            rejected = rejected_record(chunk, int(offsets[0]), cause, error.message)
+            reason = Reason("schema", "impossible-columns", error.message)
+            rejected = rejected_record(chunk, int(offsets[0]), reason)
             yield ShapedRows(target.table, target.source_table, rejected=[rejected])
             return
         source = target.source_table.source
@@ -376,12 +377,11 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
     if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []
     rejected = [
-        rejected_record(
-            chunk,
-            int(chunk.offsets[index]),
-            ("decode", "too-large"),
-            f"{sizes[index]} bytes, above the limit of {max_bytes}",
-        )
+        rejected_record(chunk, int(chunk.offsets[index]), _too_large(int(sizes[index]), max_bytes))
         for index in np.flatnonzero(sizes > max_bytes).tolist()
     ]
     return chunk.take(np.flatnonzero(sizes <= max_bytes)), rejected
+
+
+def _too_large(size: int, max_bytes: int) -> Reason:
+    return Reason("decode", "too-large", f"{size} bytes, above the limit of {max_bytes}")

@@ -8,6 +8,7 @@ to the policy of the table.
 from collections.abc import Iterable, Iterator, Mapping
 
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
+from ingestd.cdc.record_errors import Reason
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.rejected_records import rejected_record
@@ -96,10 +97,10 @@ class TableEvents:
         table_truncate = TableTruncate(target.table, source_table, point, *coordinates)
         why = self._context.refused_truncates.get(table_truncate.coordinates)
         if why is not None:
-            cause = ("decode", "refused-truncate")
-            ignored = target.settings.truncates.on_refused == "ignore"
-            refused = None if ignored else rejected_record(chunk, truncate.offset, cause, why)
-            return None if refused is None else DeadLetter(refused, target.table)
+            if target.settings.truncates.on_refused == "ignore":
+                return None
+            reason = Reason("decode", "refused-truncate", why)
+            return DeadLetter(rejected_record(chunk, truncate.offset, reason), target.table)
         self._note_truncate(table_truncate, table)
         return None
 
@@ -200,16 +201,16 @@ class TableEvents:
                 f"{other_way}set schema.on-incompatible-schema to dead-letter, which leaves the "
                 "columns as they are"
             )
-        dead_letter = rejected_record(chunk, event.offset, ("schema", "refused-change"), message)
-        return DeadLetter(dead_letter, table)
+        reason = Reason("schema", "refused-change", message)
+        return DeadLetter(rejected_record(chunk, event.offset, reason), table)
 
 
 def _refused_letter(
-    chunk: RecordChunk, offset: int, rejection_reason: SourceRejection, table: str | None
+    chunk: RecordChunk, offset: int, rejection: SourceRejection, table: str | None
 ) -> DeadLetter:
     """Return the dead letter for an event of a source table that the target rejects."""
-    cause = (rejection_reason.stage, rejection_reason.reason)
-    return DeadLetter(rejected_record(chunk, offset, cause, rejection_reason.message), table)
+    reason = Reason(rejection.stage, rejection.reason, rejection.message)
+    return DeadLetter(rejected_record(chunk, offset, reason), table)
 
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> StatementOrigin | None:

@@ -134,6 +134,7 @@ NO_VALUE = {
     "sources.shop.schema_registry.bearer_auth_client_id",
     "sources.shop.schema_registry.bearer_auth_client_secret",
     "sources.shop.schema_registry.bearer_auth_issuer_endpoint_url",
+    "sources.shop.format",
     "sources.shop.type_mapping",
     "sources.shop.startup_specific_offsets",
     "sources.shop.bounded_specific_offsets",
