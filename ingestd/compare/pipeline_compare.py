@@ -260,8 +260,7 @@ class _TableWork:
         table, as_of = self.managed.table, self.work.options.as_of
         if as_of is None or as_of == LATEST:
             return table
-        snapshot = snapshot_as_of(table, timestamp_millis(as_of))
-        return table.with_schema(table.schemas(snapshot.schema_id))
+        return table.at_schema(snapshot_as_of(table, timestamp_millis(as_of)).schema_id)
 
     def _lake_of(self, table: FileStoreTable, pairing: Pairing) -> Callable[[], LakeReader]:
         """Return a function that opens a snapshot of the table: the newest, or that of `as_of`.

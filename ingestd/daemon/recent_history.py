@@ -122,12 +122,12 @@ class Recent:
 
     def rates(self) -> list[tuple[float, float]]:
         """Return records per second in the last hour, as (seconds since 1970, rate)."""
-        samples = self.samples.in_full
+        samples = self.samples.last_hour
         return [(sample.at, sample.rate) for sample in samples if sample.rate is not None]
 
     def lags(self) -> list[tuple[float, float]]:
         """Return the known lags in records in the last hour, as (seconds since 1970, lag)."""
-        samples = self.samples.in_full
+        samples = self.samples.last_hour
         return [(sample.at, float(sample.lag)) for sample in samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:

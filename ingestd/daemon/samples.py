@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SAMPLE_SECONDS = 10.0
-_IN_FULL = 360
-_MINUTES = 23 * 60
+_SAMPLES_PER_HOUR = 360
+_EARLIER_MINUTES = 23 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +85,22 @@ def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
 class Samples:
     """All samples of the last hour, and one sample per minute of the 23 hours before.
 
-    `in_full` and `minutes` are oldest first; only hours in which the daemon ran count. Not
+    `last_hour` and `earlier` are oldest first; only hours in which the daemon ran count. Not
     thread-safe.
     """
 
-    in_full: deque[Sample] = field(default_factory=lambda: deque(maxlen=_IN_FULL))
-    minutes: deque[Sample] = field(default_factory=lambda: deque(maxlen=_MINUTES))
+    last_hour: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_PER_HOUR))
+    earlier: deque[Sample] = field(default_factory=lambda: deque(maxlen=_EARLIER_MINUTES))
 
     def add(self, sample: Sample) -> None:
-        """Add the newest sample; if the hour is full, merge its oldest sample into `minutes`."""
-        if len(self.in_full) == _IN_FULL:
-            old = self.in_full.popleft()
-            if self.minutes and self.minutes[-1].at // 60 == old.at // 60:
-                self.minutes[-1] = merged(self.minutes[-1], old)
+        """Add the newest sample; if the hour is full, merge its oldest sample into `earlier`."""
+        if len(self.last_hour) == _SAMPLES_PER_HOUR:
+            old = self.last_hour.popleft()
+            if self.earlier and self.earlier[-1].at // 60 == old.at // 60:
+                self.earlier[-1] = merged(self.earlier[-1], old)
             else:
-                self.minutes.append(old)
-        self.in_full.append(sample)
+                self.earlier.append(old)
+        self.last_hour.append(sample)
 
     def restore(self, samples: Sequence[Sample], now: float) -> None:
         """Add the samples of an earlier process; drop samples after `now`, from a wrong clock."""
@@ -110,4 +110,4 @@ class Samples:
 
     def all(self) -> list[Sample]:
         """Return all samples, oldest first."""
-        return [*self.minutes, *self.in_full]
+        return [*self.earlier, *self.last_hour]

@@ -338,14 +338,6 @@ class Status:
         return self._state == "running" and self._running is None and self._watchdog.is_overdue
 
     @property
-    def is_ready(self) -> bool:
-        """Whether the query runs, and has finished a batch or polled all sources successfully.
-
-        It is false while the next batch or poll is overdue, or executors are missing.
-        """
-        return self.not_ready is None
-
-    @property
     def not_ready(self) -> NotReady | None:
         """The reason for which the daemon is not ready, or None if it is ready."""
         with self._lock:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.paimon.spec.index_manifest import decode_index_manifest, encode_index_manifest
+from ingestd.paimon.spec.index_manifest import (
+    decode_index_manifest,
+    encode_index_records,
+    pack_index_records,
+)
 from ingestd.paimon.spec.manifest import (
     decode_manifest,
     decode_manifest_list,
@@ -40,7 +44,9 @@ def write_again(table: Path) -> None:
     for path, data in files(table, "schema/schema-*"):
         write(path, encode_schema(parse_schema(data, path.name)))
     for path, data in files(table, "manifest/index-manifest-*"):
-        write(path, encode_index_manifest(decode_index_manifest(data, path.name)))
+        write(
+            path, pack_index_records(encode_index_records(decode_index_manifest(data, path.name)))
+        )
     for path, data in files(table, "manifest/manifest-[!l]*"):
         write(path, encode_manifest(decode_manifest(data, path.name)))
     for path, data in files(table, "manifest/manifest-list-*"):

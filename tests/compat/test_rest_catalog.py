@@ -19,7 +19,6 @@ from ingestd.paimon.catalog.base import (
     TableNotFoundError,
     load_catalog,
 )
-from ingestd.paimon.catalog.rest import RestCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
@@ -96,9 +95,6 @@ def test_databases(catalog: Catalog, database: str) -> None:
     assert database in catalog.list_databases()
     catalog.create_database(database, {"owner": "others"})
     assert catalog.database_properties(database) == {"owner": "tests"}
-    assert isinstance(catalog, RestCatalog)
-    catalog.alter_database(database, {"k": "v"}, ["owner"])
-    assert catalog.database_properties(database) == {"k": "v"}
     catalog.create_table(Identifier(database, "t"), schema())
     with pytest.raises(DatabaseNotEmptyError):
         catalog.drop_database(database)

@@ -26,8 +26,8 @@ from ingestd.paimon.spec.schema_change import (
 from ingestd.paimon.table.commit.overwrite import drop_partitions, truncate_table
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
-from ingestd.paimon.table.read.table_read import at_snapshot, read_table
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, read_snapshot
+from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 from tests.support.oracle import Oracle
@@ -217,7 +217,9 @@ class TableLife(RuleBasedStateMachine):
     def travel(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.past)))
         model, names = self.past[number]
-        then = at_snapshot(self.table, number)
+        then = self.table.at_schema(
+            read_snapshot(self.table.io, self.table.paths, number).schema_id
+        )
         self._compare(read_table(then, snapshot_id=number).to_pylist(), model, names)
 
     @invariant()

@@ -13,7 +13,8 @@ from ingestd.paimon.spec.index_manifest import (
     decode_hash_index,
     decode_index_manifest,
     encode_hash_index,
-    encode_index_manifest,
+    encode_index_records,
+    pack_index_records,
 )
 from ingestd.paimon.spec.manifest import (
     FileKind,
@@ -78,7 +79,7 @@ def test_manifest_lists_come_back(metas: list[ManifestFileMeta]) -> None:
 
 @given(st.lists(INDEX_ENTRIES, max_size=4))
 def test_index_manifests_come_back(entries: list[IndexManifestEntry]) -> None:
-    assert decode_index_manifest(encode_index_manifest(entries), "i") == entries
+    assert decode_index_manifest(pack_index_records(encode_index_records(entries)), "i") == entries
 
 
 @given(st.lists(INT))

@@ -147,7 +147,7 @@ def _options(case: Case) -> CompactionOptions:
         size_ratio=case["ratio"],
         max_size_amplification=case["amplification"],
         forces_level_0=case["forced"],
-        min_level_0_runs=case["gentle"],
+        min_level_0_runs=case["gentle"] or 1,
         off_peak=off_peak,
         full_interval_ms=case["interval"],
         total_size=case["total"],

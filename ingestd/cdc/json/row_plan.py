@@ -232,16 +232,16 @@ def escape_field_names(message: bytes) -> bytes:
     return _renamed(message)
 
 
-def escape_image_names(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Escape the field names in the row images of a JSON object for msgspec.
+def escape_image_names(message: bytes) -> bytes:
+    """Escape the field names in the row images of a normalized event for msgspec.
 
-    `images` are the fields of the object that contain row images. Raises MsgspecError,
-    UnicodeDecodeError or RecursionError if a name may need escaping and the object is invalid.
+    Raises MsgspecError, UnicodeDecodeError or RecursionError if a name may need escaping and the
+    event is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message
     fields = _decode_fields(message)
-    for image in images:
+    for image in ("before", "after"):
         text = bytes(fields.get(image, b""))
         if text.startswith(b"{"):
             fields[image] = msgspec.Raw(_renamed(text))

@@ -66,7 +66,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
     early = (options.full_interval_ms, options.total_size, options.incremental_size)
     new_files = 1 if any(value is not None for value in early) else None
     if options.forces_level_0:
-        new_files = options.min_level_0_runs or 1
+        new_files = options.min_level_0_runs
     waits = bucket_mode(schema) is BucketMode.POSTPONE
     if waits:
         new_files = 1  # files in the postponed bucket cannot be read, and are not sorted runs

@@ -141,17 +141,6 @@ class RestCatalog:
             raise self._no_database(name)
         return {str(k): str(v) for k, v in response.members("options").items()}
 
-    def alter_database(
-        self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()
-    ) -> None:
-        """Set the properties `updates` of a database, and remove the properties `removals`.
-
-        Raises TableNotFoundError if the database does not exist.
-        """
-        document = {"removals": list(removals), "updates": dict(updates)}
-        if self.client.post(self._database(name), document).missing_resource is not None:
-            raise self._no_database(name)
-
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Delete a database, and with `cascade` its tables.
 

@@ -42,11 +42,11 @@ class CompactionOptions:
     `full_interval_ms`, if the bucket is smaller than `total_size`, or if the runs outside the top
     level exceed `incremental_size`.
 
-    With `forces_level_0`, level 0 must be emptied, but only once it has `min_level_0_runs` files
-    (None: at once). With `rewrites_all`, full compactions rewrite every file. For append tables:
-    `min_file_num` is the number of files that are joined, `open_file_cost` is added to the size of
-    each file when files are grouped, and a file is rewritten if more than the share `delete_ratio`
-    of its rows is deleted.
+    With `forces_level_0`, level 0 must be emptied, but only once it has `min_level_0_runs` files.
+    With `rewrites_all`, full compactions rewrite every file. For append tables: `min_file_num` is
+    the number of files that are joined, `open_file_cost` is added to the size of each file when
+    files are grouped, and a file is rewritten if more than the share `delete_ratio` of its rows is
+    deleted.
     """
 
     trigger: int
@@ -59,7 +59,7 @@ class CompactionOptions:
     total_size: int | None
     incremental_size: int | None
     forces_level_0: bool
-    min_level_0_runs: int | None
+    min_level_0_runs: int
     rewrites_all: bool
     min_file_num: int
     delete_ratio: float
@@ -107,7 +107,7 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
         total_size=honoured.TOTAL_SIZE_THRESHOLD.of(options),
         incremental_size=honoured.INCREMENTAL_SIZE_THRESHOLD.of(options),
         forces_level_0=needed or honoured.FORCE_UP_LEVEL_0.of(options),
-        min_level_0_runs=_min_level_0_runs(options, trigger) if needed else None,
+        min_level_0_runs=_min_level_0_runs(options, trigger) if needed else 1,
         rewrites_all=honoured.FORCE_REWRITE.of(options),
         min_file_num=honoured.COMPACTION_MIN_FILES.of(options),
         delete_ratio=honoured.DELETE_RATIO.of(options),
@@ -150,12 +150,12 @@ def lookup_rules(schema: TableSchema) -> LookupRules:
     )
 
 
-def _min_level_0_runs(options: Options, trigger: int) -> int | None:
+def _min_level_0_runs(options: Options, trigger: int) -> int:
     mode = honoured.LOOKUP_COMPACT.of(options)
     if mode not in ("radical", "gentle"):
         raise ConfigError(f"option 'lookup-compact' = '{mode}': use 'radical' or 'gentle'")
     if mode == "radical":
-        return None
+        return 1
     interval = honoured.LOOKUP_COMPACT_INTERVAL.of(options)
     return max(trigger, 2 * trigger if interval is None else interval)
 

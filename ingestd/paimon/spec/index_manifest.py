@@ -14,7 +14,6 @@ from ingestd.errors import FormatError
 from ingestd.paimon.spec.avro_container import (
     decode_records,
     encode_each,
-    encode_records,
     pack_encoded,
 )
 from ingestd.paimon.spec.avro_schemas import INDEX_MANIFEST_SCHEMA
@@ -74,12 +73,6 @@ class IndexManifestEntry:
     dv_ranges: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
     global_index: GlobalIndex | None = None
-
-
-def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
-    """Encode the entries of an index manifest as the bytes of its Avro file."""
-    records = map(_record, entries)
-    return encode_records(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, records)
 
 
 def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:

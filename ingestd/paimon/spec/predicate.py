@@ -86,7 +86,6 @@ _COMPARE: Mapping[str, str] = {
     ">": "greater",
     ">=": "greater_equal",
 }
-OPERATORS = frozenset(_COMPARE)
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:

@@ -61,14 +61,14 @@ def test_a_query_that_never_goes_round_makes_it_dead_though_its_loop_ticks(clock
     status.enter("running")
     for _ in range(2):
         assert status.is_live
-        assert not status.is_ready
+        assert status.not_ready is not None
         clock.now += 31
         status.beat()
     assert not status.is_live
     assert status.document()["batch"]["seconds_since_poll"] == 62
     status.query_idled()
     assert status.is_live
-    assert status.is_ready
+    assert status.not_ready is None
 
 
 def test_a_query_that_took_long_to_start_has_its_time_to_plan_the_first_batch(
@@ -111,34 +111,34 @@ def test_a_failed_query_does_not_make_it_dead(status: Status) -> None:
     status.failed(SourceError("no broker"))
     status.enter("backoff")
     assert status.is_live
-    assert not status.is_ready
+    assert status.not_ready is not None
 
 
 def test_it_is_ready_when_it_runs_and_all_sources_have_answered(status: Status) -> None:
     status.source_answered("a", {})
     status.source_answered("b", {})
-    assert not status.is_ready
+    assert status.not_ready is not None
     status.enter("running")
-    assert not status.is_ready
+    assert status.not_ready is not None
     status.query_idled()
-    assert status.is_ready
+    assert status.not_ready is None
 
 
 def test_it_is_not_ready_before_every_source_has_answered(status: Status) -> None:
     status.enter("running")
     status.query_idled()
     status.source_answered("a", {})
-    assert not status.is_ready
+    assert status.not_ready is not None
     status.source_went_silent("b", "nobody there")
-    assert not status.is_ready
+    assert status.not_ready is not None
 
 
 def test_a_finished_batch_is_as_good_as_an_answer(status: Status) -> None:
     status.enter("running")
     status.batch_finished(finished())
-    assert status.is_ready
+    assert status.not_ready is None
     status.enter("draining")
-    assert not status.is_ready
+    assert status.not_ready is not None
 
 
 def test_a_restart_has_to_prove_itself_again(status: Status) -> None:
@@ -146,7 +146,7 @@ def test_a_restart_has_to_prove_itself_again(status: Status) -> None:
     status.batch_finished(finished())
     status.enter("starting")
     status.enter("running")
-    assert not status.is_ready
+    assert status.not_ready is not None
 
 
 def test_lag_is_the_end_less_what_is_in_the_tables(status: Status) -> None:
@@ -293,7 +293,7 @@ def test_a_cluster_without_executors_for_a_minute_is_not_ready(clock: Clock) -> 
     assert status.executors_counted(0) is None
     clock.now += MISSING_SECONDS - 1
     assert status.executors_counted(0) is None
-    assert status.is_ready
+    assert status.not_ready is None
     clock.now += 1
     assert status.executors_counted(0) is True
     assert status.executors_counted(0) is None, "stated twice"

@@ -57,15 +57,15 @@ def pick_runs(
     `runs` are ordered from the newest to the oldest, `max_level` is the top level, and `moment` is
     the time of planning. If the options require that level 0 is emptied, as with deletion vectors,
     its files are compacted when no other trigger is due, but only if there are at least
-    `options.min_level_0_runs` of them (None: one).
+    `options.min_level_0_runs` of them.
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:
         return choice
-    newest = sum(1 for run in runs if run.level == 0)
-    if not newest or (options.min_level_0_runs is not None and newest < options.min_level_0_runs):
+    level_0_files = sum(1 for run in runs if run.level == 0)
+    if level_0_files < options.min_level_0_runs:
         return None
-    return _extended(runs, max_level, options, moment, newest, "level-0")
+    return _extended(runs, max_level, options, moment, level_0_files, "level-0")
 
 
 def pick_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:

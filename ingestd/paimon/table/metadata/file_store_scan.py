@@ -178,21 +178,16 @@ def live_files(
     snapshot: Snapshot | None,
     *,
     partition_filter: PartitionFilter | None = None,
-    buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of a snapshot in commit order; [] if `snapshot` is None.
 
-    `partition_filter` (serialized partitions, or a test of partition values) and `buckets` restrict
-    the result (None: no restriction). Raises FormatError if a manifest is missing or damaged.
+    `partition_filter` (serialized partitions, or a test of partition values) restricts the result
+    (None: no restriction). Raises FormatError if a manifest is missing or damaged.
     """
     if snapshot is None:
         return []
-    return live_entries(
-        table,
-        snapshot_manifests(table, snapshot),
-        partition_filter=partition_filter,
-        buckets=buckets,
-    )
+    manifests = snapshot_manifests(table, snapshot)
+    return live_entries(table, manifests, partition_filter=partition_filter)
 
 
 def live_entries(

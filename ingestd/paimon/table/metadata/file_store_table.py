@@ -146,6 +146,13 @@ class FileStoreTable:
         table._schemas[self.schema.id] = self.schema
         return table
 
+    def at_schema(self, schema_id: int) -> "FileStoreTable":
+        """Return a handle of the same table with one of its schemas, such as that of a snapshot.
+
+        Raises FormatError if the schema is missing or damaged.
+        """
+        return self.with_schema(self.schemas(schema_id))
+
 
 @lru_cache(maxsize=_KEPT_HANDLES)
 def _received(packed: bytes, io: FileIO) -> FileStoreTable:

@@ -28,7 +28,6 @@ from ingestd.paimon.table.metadata.time_travel import (
 
 MODE = honoured.SCAN_MODE.name
 SNAPSHOT_ID = honoured.SCAN_SNAPSHOT.name
-TAG_NAME = honoured.SCAN_TAG.name
 TIMESTAMP = honoured.SCAN_TIMESTAMP.name
 BETWEEN = honoured.INCREMENTAL.name
 _SNAPSHOTS = (
@@ -84,7 +83,7 @@ class ScanTarget:
         """
         if not self.is_time_travel or self.snapshot is None:
             return table
-        return table.with_schema(table.schemas(self.snapshot.schema_id))
+        return table.at_schema(self.snapshot.schema_id)
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:

@@ -49,7 +49,7 @@ UnitReader = Callable[[ReadUnit], Iterable[pa.Table]]
 class TableReader:
     """A reader of the rows of a table that match `predicate`, in the columns `columns` (None: all).
 
-    Columns refer to the handle's schema; for the schema of a snapshot see `at_snapshot`.
+    Columns refer to the handle's schema; for that of a snapshot see `FileStoreTable.at_schema`.
     `partition_filter` restricts the partitions (None: all). `key_filter` has the primary key
     columns of the rows to read (None: all rows); without one of these columns, or for a table
     without a primary key, ValueError is raised. With `audit` the result includes deletions that are
@@ -207,18 +207,14 @@ def iter_buckets(
     *,
     snapshot_id: int | None = None,
     columns: Sequence[str] | None = None,
-    predicate: Predicate | None = None,
-    partition_filter: PartitionFilter | None = None,
-    key_filter: pa.Table | None = None,
 ) -> Iterator[pa.Table]:
     """Return an iterator of the rows of a snapshot (None: the newest), each part of one bucket.
 
-    Deleted rows are left out. `columns` are the columns to read, `predicate` and `partition_filter`
-    restrict the rows, and `key_filter` has the primary keys of the rows to read (None: no
-    restriction). Iteration raises ArgumentError for an unknown snapshot or column, UnsupportedError
-    for a table that cannot be read correctly, FormatError for a file that is missing or damaged.
+    Deleted rows are left out. `columns` are the columns to read (None: all). Iteration raises
+    ArgumentError for an unknown snapshot or column, UnsupportedError for a table that cannot be
+    read correctly, FormatError for a file that is missing or damaged.
     """
-    return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
+    return _rows(TableReader(table, columns), snapshot_id)
 
 
 def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
@@ -231,16 +227,6 @@ def _rows(reader: TableReader, snapshot_id: int | None) -> Iterator[pa.Table]:
         snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
     if snapshot is not None:
         yield from reader.rows(snapshot)
-
-
-def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
-    """Return the table with the schema that it had at a snapshot.
-
-    Raises ArgumentError if the snapshot does not exist, FormatError if its file or the file of its
-    schema is damaged.
-    """
-    snapshot = requested_snapshot(table.io, table.paths, snapshot_id)
-    return table.with_schema(table.schemas(snapshot.schema_id))
 
 
 def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tuple[DataField, ...]:

@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 from ingestd.paimon.table.retention.tags import check_name
 
-_KEPT_BY = (honoured.SCAN_FALLBACK.name, "scan.primary-branch")
+_BRANCH_OPTIONS = (honoured.SCAN_FALLBACK.name, "scan.primary-branch")
 
 
 def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> FileStoreTable:
@@ -67,8 +67,8 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 
 def check_unused_branch(table: FileStoreTable, name: str) -> None:
     """Raise ConfigError if a branch does not exist, or if an option of the table names it."""
-    _check_there(table, name)
-    for option in _KEPT_BY:
+    _check_exists(table, name)
+    for option in _BRANCH_OPTIONS:
         if table.schema.options.get(option) == name:
             raise ConfigError(f"table {table.name}: option '{option}' names branch '{name}'")
 
@@ -82,21 +82,21 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     the branch; another call finishes it. Raises ConfigError if the
     branch is the table's own, does not exist or has no snapshot.
     """
-    gone = replaced_snapshots(table, name)
-    io, own, theirs = table.io, table.paths, on_branch(table, name).paths
-    ids = snapshot_ids(io, theirs)
+    replaced = replaced_snapshots(table, name)
+    io, paths, branch_paths = table.io, table.paths, on_branch(table, name).paths
+    ids = snapshot_ids(io, branch_paths)
     first = ids[0]
-    first_schema = read_snapshot(io, theirs, first).schema_id
-    _cut(table, first, min([first, *gone]), max(schema_ids(io, theirs)))
-    for schema_id in schema_ids(io, theirs):
+    first_schema = read_snapshot(io, branch_paths, first).schema_id
+    _delete_from(table, first, min([first, *replaced]), max(schema_ids(io, branch_paths)))
+    for schema_id in schema_ids(io, branch_paths):
         if schema_id >= first_schema:
-            io.overwrite(own.schema(schema_id), io.read_bytes(theirs.schema(schema_id)))
-    for tag in tag_names(io, theirs):
-        io.overwrite(tag_path(own, tag), io.read_bytes(tag_path(theirs, tag)))
+            io.overwrite(paths.schema(schema_id), io.read_bytes(branch_paths.schema(schema_id)))
+    for tag in tag_names(io, branch_paths):
+        io.overwrite(tag_path(paths, tag), io.read_bytes(tag_path(branch_paths, tag)))
     for snapshot_id in ids:
-        _copy(io, theirs.snapshot(snapshot_id), own.snapshot(snapshot_id))
-    write_hints(io, own, ids[-1])
-    return gone
+        _copy(io, branch_paths.snapshot(snapshot_id), paths.snapshot(snapshot_id))
+    write_hints(io, paths, ids[-1])
+    return replaced
 
 
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
@@ -107,7 +107,7 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
-    _check_there(table, name)
+    _check_exists(table, name)
     source = on_branch(table, name)
     first = earliest_snapshot_id(source.io, source.paths)
     if first is None:
@@ -117,7 +117,7 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     return ids[len(older) :] if first - 1 in older else ids
 
 
-def _cut(table: FileStoreTable, first_tag: int, first: int, last_schema: int) -> None:
+def _delete_from(table: FileStoreTable, first_tag: int, first: int, last_schema: int) -> None:
     """Delete snapshots from the id `first` on, and schemas after the id `last_schema`.
 
     Tags of snapshots from the id `first_tag` on are deleted before them. Of snapshots and schemas,
@@ -149,7 +149,7 @@ def check_new_branch(table: FileStoreTable, name: str) -> None:
         raise ConfigError(f"table {table.name} has a branch '{name}' already")
 
 
-def _check_there(table: FileStoreTable, name: str) -> None:
+def _check_exists(table: FileStoreTable, name: str) -> None:
     branches = branch_names(table.io, table.paths)
     if name not in branches:
         existing = ", ".join(branches) or "none"

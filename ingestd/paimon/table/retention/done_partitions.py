@@ -33,23 +33,23 @@ WATERMARK = "watermark"
 
 
 def mark_done_partitions(
-    table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
+    table: FileStoreTable, options: Mapping[str, str], now_ms: int
 ) -> tuple[str, ...]:
     """Mark the partitions that are done; return the paths of the success files that were due.
 
     Partitions of other branches than main are not marked: their directories are those of the table.
-    With `dry_run`, nothing is written. `now_ms` is in milliseconds of the epoch. Raises FormatError
-    for a damaged success file, StorageError if the catalog does not respond, and UnsupportedError
-    if `partition.timestamp-formatter` is not supported.
+    `now_ms` is in milliseconds of the epoch. Raises FormatError for a damaged success file,
+    StorageError if the catalog does not respond, and UnsupportedError if
+    `partition.timestamp-formatter` is not supported.
     """
     if table.branch != MAIN_BRANCH:
         return ()
     actions = honoured.PARTITION_DONE_ACTION.of(options)
     done = dict(_done_partitions(table, options, now_ms))
     marks = tuple(_due_marks(table, done, now_ms)) if "success-file" in actions else ()
-    for mark in () if dry_run else marks:
+    for mark in marks:
         mark.write(table.io)
-    if done and "done-partition" in actions and not dry_run:
+    if done and "done-partition" in actions:
         _list_as_done(table, done)
     return tuple(mark.path for mark in marks)
 

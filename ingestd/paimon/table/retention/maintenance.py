@@ -11,23 +11,16 @@ from dataclasses import dataclass, field
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.auto_tags import AutoTags, make_auto_tags, tags_to_expire
 from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
-from ingestd.paimon.table.retention.expire_changelogs import (
-    expire_changelogs,
-    plan_changelog_expiry,
-)
+from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
 from ingestd.paimon.table.retention.expire_partitions import ExpiredPartitions, expire_partitions
 from ingestd.paimon.table.retention.expire_plan import expire_settings
-from ingestd.paimon.table.retention.expire_snapshots import (
-    Expiry,
-    expire_snapshots,
-    plan_snapshot_expiry,
-)
+from ingestd.paimon.table.retention.expire_snapshots import Expiry, expire_snapshots
 from ingestd.paimon.table.retention.tags import delete_tags
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenancePlan:
-    """The maintenance of a table, done or planned, by step.
+class MaintenanceResult:
+    """The maintenance of a table that was done, by step.
 
     `tags` are the created and deleted automatic tags, `expired_tags` the names of tags deleted
     because of their age; `partitions`, `snapshots` and `changelogs` are those that expired. `done`
@@ -42,29 +35,22 @@ class MaintenancePlan:
     done: tuple[str, ...] = ()
 
 
-def run_maintenance(
-    table: FileStoreTable, now_ms: int, *, dry_run: bool = False
-) -> MaintenancePlan:
+def run_maintenance(table: FileStoreTable, now_ms: int) -> MaintenanceResult:
     """Create tags; expire tags, partitions, snapshots and changelogs; mark partitions as done.
 
-    The steps are executed in this order. With `dry_run`, a plan is returned instead, in which each
-    step is planned without the effects of earlier steps. `now_ms` is in milliseconds of the epoch.
-    Raises the errors of the steps; later steps are then not executed.
+    The steps are executed in this order. `now_ms` is in milliseconds of the epoch. Raises the
+    errors of the steps; later steps are then not executed.
     """
     options = table.schema.options
     settings = expire_settings(options)
-    tags = make_auto_tags(table, options, now_ms, dry_run=dry_run)
-    over = tags_to_expire(table, options, now_ms)
-    if not dry_run:
-        delete_tags(table, *over)
-    partitions = expire_partitions(table, options, now_ms, dry_run=dry_run)
-    of_snapshots = plan_snapshot_expiry if dry_run else expire_snapshots
-    of_changelogs = plan_changelog_expiry if dry_run else expire_changelogs
-    return MaintenancePlan(
+    tags = make_auto_tags(table, options, now_ms)
+    expired_tags = tags_to_expire(table, options, now_ms)
+    delete_tags(table, *expired_tags)
+    return MaintenanceResult(
         tags,
-        tuple(over),
-        partitions,
-        of_snapshots(table, settings, now_ms),
-        of_changelogs(table, settings, now_ms),
-        mark_done_partitions(table, options, now_ms, dry_run=dry_run),
+        tuple(expired_tags),
+        expire_partitions(table, options, now_ms),
+        expire_snapshots(table, settings, now_ms),
+        expire_changelogs(table, settings, now_ms),
+        mark_done_partitions(table, options, now_ms),
     )

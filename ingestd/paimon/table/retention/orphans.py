@@ -20,7 +20,6 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.referenced_files import UsedFiles, all_branches
 
-DAY_MS = 86_400_000
 ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
 """Minimum age of orphan files in milliseconds: younger files may belong to a commit in progress."""
 

@@ -235,9 +235,9 @@ class Rewrite:
         """Return whether a row of the old bucket `old` may belong to the new bucket `new`."""
         return (old - new) % math.gcd(self.before, self.after) == 0
 
-    def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
-        """Return the new bucket with this number, with the given files."""
-        return CompactBucket(self.table, self.partition, number, self.after, tuple(files))
+    def bucket(self, number: int) -> CompactBucket:
+        """Return the new bucket with this number, without files."""
+        return CompactBucket(self.table, self.partition, number, self.after, ())
 
 
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
@@ -284,7 +284,7 @@ class _Sink:
     """Several new buckets, and the sorted runs that were written to each, by bucket number."""
 
     def __init__(self, rewrite: Rewrite, numbers: Sequence[int], level: int) -> None:
-        self.runs: dict[int, list[list[DataFileMeta]]] = {number: [] for number in numbers}
+        self.runs = {number: list[list[DataFileMeta]]() for number in numbers}
         self._rewrite = rewrite
         self._level = level
         self._writers: dict[int, RollingWriter] = {}

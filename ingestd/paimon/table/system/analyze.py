@@ -39,15 +39,16 @@ from ingestd.paimon.table.system.history_tables import Cells, columns
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 _FLOATS = ("FLOAT", "DOUBLE")
-_BOUNDED = frozenset(
+_WITH_BOUNDS = frozenset(
     {*INTEGER_ROOTS, *TIMESTAMP_ROOTS, *_FLOATS, "DECIMAL", "BOOLEAN", "DATE", "TIME"}
 )
-_SIZED = BINARY_ROOTS | CHARACTER_ROOTS
-_BYTES = {
+_VARIABLE_LENGTH = BINARY_ROOTS | CHARACTER_ROOTS
+_FIXED_LENGTHS = {
     "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8,
     "DATE": 4, "TIME": 4, "TIMESTAMP": 8, "TIMESTAMP_LTZ": 8,
 }  # fmt: skip
-_FEW = 1 << 16
+_MIN_DISTINCT = 1 << 16
+"""Distinct values of the parts of a column are merged when there are more than these."""
 _NARROW_DECIMAL = 18
 
 
@@ -81,28 +82,29 @@ def compute_statistics(
     scaled by the share of rows that remain after merging. Raises ConfigError for an unknown column,
     UnsupportedError for a table that cannot be read correctly, FormatError for a damaged file.
     """
-    then = table.with_schema(table.schemas(snapshot.schema_id))
-    names = [field.name for field in then.schema.fields] if columns is None else list(columns)
-    unknown = [name for name in names if name not in {f.name for f in then.schema.fields}]
+    at_snapshot = table.at_schema(snapshot.schema_id)
+    schema = at_snapshot.schema
+    names = list(schema.field_names) if columns is None else list(columns)
+    unknown = [name for name in names if name not in schema.field_names]
     if unknown:
         raise ConfigError(f"table {table.name} has no column {', '.join(unknown)}")
-    figures = {name: ColumnStatsCollector(then.schema.field(name)) for name in names}
-    rows = 0
+    collectors = {name: ColumnStatsCollector(schema.field(name)) for name in names}
+    row_count = 0
     # Rows have to be read even to be counted: merging decides how many there are.
-    read = names or list(then.schema.primary_keys) or [then.schema.fields[0].name]
-    for row in TableReader(then, read).rows(snapshot):
-        rows += row.num_rows
-        for name, column_figures in figures.items():
-            column_figures.add(row.column(name))
-    files = [entry.file for entry in live_files(then, snapshot)]
-    stored = sum(file.row_count for file in files)
+    read = names or list(schema.primary_keys) or [schema.fields[0].name]
+    for rows in TableReader(at_snapshot, read).rows(snapshot):
+        row_count += rows.num_rows
+        for name, collector in collectors.items():
+            collector.add(rows.column(name))
+    files = [entry.file for entry in live_files(at_snapshot, snapshot)]
+    stored_rows = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)
     return TableStatistics(
         snapshot_id=snapshot.id,
         schema_id=snapshot.schema_id,
-        merged_record_count=rows,
-        merged_record_size=round(size * rows / stored) if stored else 0,
-        columns=tuple(figure.result() for figure in figures.values()),
+        merged_record_count=row_count,
+        merged_record_size=round(size * row_count / stored_rows) if stored_rows else 0,
+        columns=tuple(collector.result() for collector in collectors.values()),
     )
 
 
@@ -120,32 +122,32 @@ class ColumnStatsCollector:
         self._longest: int | None = None
         self._rows = 0
         self._distinct: list[Array] = []
-        self._unmerged = 0
-        self._settled = _FEW
+        self._distinct_count = 0
+        self._merge_above = _MIN_DISTINCT
 
     def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
         """Add the cells of a part of the column, a chunked array."""
         self._rows += len(column)
         self._nulls += column.null_count
-        if self._root in _SIZED:
+        if self._root in _VARIABLE_LENGTH:
             by_bytes = self._root in BINARY_ROOTS
             lengths = pc.binary_length(column) if by_bytes else pc.utf8_length(column)
             self._length += pc.sum(lengths).as_py() or 0
             longest = pc.max(lengths).as_py()
             if longest is not None:
                 self._longest = max(self._longest or 0, longest)
-        if self._root in _BOUNDED or self._root in _SIZED:
+        if self._root in _WITH_BOUNDS or self._root in _VARIABLE_LENGTH:
             self._distinct.append(pc.unique(column.drop_null().combine_chunks()))
-            self._unmerged += len(self._distinct[-1])
-            if self._unmerged > self._settled:
-                self._settle()
+            self._distinct_count += len(self._distinct[-1])
+            if self._distinct_count > self._merge_above:
+                self._merge_distinct()
 
     def result(self) -> ColumnStatistics:
         """Return the statistics of all added cells."""
         name, number = self._field.name, self._field.id
-        if self._root not in _BOUNDED and self._root not in _SIZED:
+        if self._root not in _WITH_BOUNDS and self._root not in _VARIABLE_LENGTH:
             return ColumnStatistics(name=name, id=number, null_count=self._nulls)
-        self._settle()
+        self._merge_distinct()
         distinct = self._distinct[0] if self._distinct else None
         low, high = self._bounds(distinct)
         average, longest = self._lengths()
@@ -160,18 +162,18 @@ class ColumnStatsCollector:
             max_len=longest,
         )
 
-    def _settle(self) -> None:
+    def _merge_distinct(self) -> None:
         if len(self._distinct) > 1:
             self._distinct = [pc.unique(pa.concat_arrays(self._distinct))]
-        self._unmerged = sum(map(len, self._distinct))
-        self._settled = max(_FEW, 2 * self._unmerged)
+        self._distinct_count = sum(map(len, self._distinct))
+        self._merge_above = max(_MIN_DISTINCT, 2 * self._distinct_count)
 
     def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
         """Return the smallest and the largest value as text.
 
         Both are None if a value is NaN, which engines order differently.
         """
-        if distinct is None or len(distinct) == 0 or self._root not in _BOUNDED:
+        if distinct is None or len(distinct) == 0 or self._root not in _WITH_BOUNDS:
             return None, None
         if self._root in _FLOATS and pc.any(pc.is_nan(distinct)).as_py():
             return None, None
@@ -190,10 +192,10 @@ class ColumnStatsCollector:
         return None if self._root in TIMESTAMP_ROOTS and text.startswith("0000-") else text
 
     def _lengths(self) -> tuple[int | None, int | None]:
-        if self._root in _SIZED:
-            filled = self._rows - self._nulls
-            return (math.ceil(self._length / filled) if filled else None), self._longest
-        size = _BYTES.get(self._root)
+        if self._root in _VARIABLE_LENGTH:
+            present = self._rows - self._nulls
+            return (math.ceil(self._length / present) if present else None), self._longest
+        size = _FIXED_LENGTHS.get(self._root)
         if size is None:
             size = 8 if (self._field.type.precision or 0) <= _NARROW_DECIMAL else 16
         return size, size
@@ -228,15 +230,15 @@ def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Ce
     table_statistics = None if snapshot is None else read_statistics(table, snapshot)
     if table_statistics is None:
         return []
-    figures = table_statistics.document()["colStats"]
+    columns = table_statistics.document()["colStats"]
     # Exactly as Java prints it.
-    text = json.dumps(figures, ensure_ascii=False, indent=2, separators=(",", " : "))
+    text = json.dumps(columns, ensure_ascii=False, indent=2, separators=(",", " : "))
     return [
         (
             table_statistics.snapshot_id,
             table_statistics.schema_id,
             table_statistics.merged_record_count,
             table_statistics.merged_record_size,
-            text if figures else "{ }",
+            text if columns else "{ }",
         )
     ]

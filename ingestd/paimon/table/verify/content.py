@@ -94,7 +94,7 @@ class _FileCheck:
         if size != file.file_size:
             self._error("file-size", f"has {size} bytes, expected {file.file_size}")
         # Read with the schema that the file was written with, without evolution.
-        table = self.table.with_schema(self.table.schemas(file.schema_id))
+        table = self.table.at_schema(file.schema_id)
         stored = stored_rows(table, path, file)
         if stored.num_rows != file.row_count:
             self._error("row-count", f"has {counted(stored.num_rows, 'row')}, not {file.row_count}")

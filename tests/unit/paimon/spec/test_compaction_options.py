@@ -57,7 +57,7 @@ def test_gentle_lookups_wait_for_some_files() -> None:
     assert compaction_options(schema(**lookup)).min_level_0_runs == 10
     few = {"lookup-compact.max-interval": "2"}
     assert compaction_options(schema(**lookup, **few)).min_level_0_runs == 5
-    assert compaction_options(schema(changelog_producer="lookup")).min_level_0_runs is None
+    assert compaction_options(schema(changelog_producer="lookup")).min_level_0_runs == 1
 
 
 def test_off_peak_hours_need_a_beginning_and_an_end() -> None:

@@ -8,7 +8,9 @@ from ingestd.paimon.table.metadata.file_store_scan import (
     PartitionBounds,
     changelog_entries,
     delta_entries,
+    live_entries,
     live_files,
+    snapshot_manifests,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
@@ -93,7 +95,8 @@ def test_a_predicate_sees_the_values_of_the_partition() -> None:
 def test_buckets_are_filtered_and_manifests_without_them_stay_closed() -> None:
     io = FaultyFileIO(MemoryFileIO())
     table = partitioned(io)
-    assert names(live_files(table, newest(table), buckets={1})) == ["c"]
+    manifests = snapshot_manifests(table, newest(table))
+    assert names(live_entries(table, manifests, buckets={1})) == ["c"]
     assert opened(io) == 1
 
 

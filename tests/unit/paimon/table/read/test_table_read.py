@@ -12,7 +12,8 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.table_read import at_snapshot, iter_buckets, read_table
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.read.table_read import iter_buckets, read_table
 from tests.support.native_tables import alter, native_table, put
 
 COLUMNS = [("p", "INT"), ("id", "INT"), ("v", "STRING")]
@@ -72,7 +73,7 @@ def test_old_snapshots_come_in_the_columns_of_the_handle_or_of_their_time() -> N
     newer = alter(table, AddColumn("w", parse_type("INT")))
     put(newer, [{"p": 0, "id": 2, "w": 5}])
     assert read_table(newer, snapshot_id=1).to_pylist() == [{"p": 0, "id": 1, "v": "a", "w": None}]
-    then = at_snapshot(newer, 1)
+    then = newer.at_schema(read_snapshot(newer.io, newer.paths, 1).schema_id)
     assert read_table(then, snapshot_id=1).column_names == ["p", "id", "v"]
 
 

@@ -9,7 +9,11 @@ from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import decode_index_manifest, encode_index_manifest
+from ingestd.paimon.spec.index_manifest import (
+    decode_index_manifest,
+    encode_index_records,
+    pack_index_records,
+)
 from ingestd.paimon.spec.manifest import (
     FileKind,
     ManifestEntry,
@@ -101,7 +105,7 @@ def test_a_name_that_leads_elsewhere_is_damage(name: str) -> None:
     with pytest.raises(FormatError, match=r"manifest list m has .* is not the name of a file"):
         decode_manifest_list(encode_manifest_list([meta]), "m")
     with pytest.raises(FormatError, match=r"index manifest m has .* is not the name of a file"):
-        decode_index_manifest(encode_index_manifest([hash_file(name)]), "m")
+        decode_index_manifest(pack_index_records(encode_index_records([hash_file(name)])), "m")
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ def column(values: list[object], kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def test_distinct_values_of_several_parts_count_once(monkeypatch: object) -> None:
-    analyze._FEW, before = 4, analyze._FEW
+    analyze._MIN_DISTINCT, before = 4, analyze._MIN_DISTINCT
     try:
         parts = [column([n % 7, n, None], pa.int64()) for n in range(30)]
         found = figures("BIGINT", *parts)
     finally:
-        analyze._FEW = before
+        analyze._MIN_DISTINCT = before
     assert (found["distinctCount"], found["nullCount"]) == (30, 30)
     assert (found["min"], found["max"]) == ("0", "29")
 

@@ -10,7 +10,8 @@ from ingestd.paimon.spec.index_manifest import (
     IndexManifestEntry,
     decode_hash_index,
     encode_hash_index,
-    encode_index_manifest,
+    encode_index_records,
+    pack_index_records,
 )
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.table.metadata.file_store_scan import read_index_manifest
@@ -40,7 +41,9 @@ def _entries(table: FileStoreTable) -> list[IndexManifestEntry]:
 
 
 def _replace(table: FileStoreTable, *entries: IndexManifestEntry) -> None:
-    table.io.overwrite(table.paths.manifest(_manifest(table)), encode_index_manifest(entries))
+    table.io.overwrite(
+        table.paths.manifest(_manifest(table)), pack_index_records(encode_index_records(entries))
+    )
 
 
 def _hashes(table: FileStoreTable, number: int) -> list[int]:
