@@ -389,9 +389,9 @@ def conform(
     if soft is not None:
         failures.extend(deletes_without_column(batch, schema, soft))
         columns.update(keep_deletes(columns, schema, soft))
-        kinds = columns[KIND].to_numpy()
-    failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
-    failures.extend(unnamed_partitions(schema, columns))
+    failures.extend(_unmergeable(columns[KIND].to_numpy(), rules, bool(schema.primary_keys)))
+    if schema.partition_keys:
+        failures.extend(unnamed_partitions(schema, columns))
     return Conformed(pa.table(columns), {}, tuple(failures))
 
 
