@@ -48,15 +48,16 @@ class RegistryOpening:
         self._router = Router(settings.routing, settings.database)
         self._mapped = {f"{settings.database}.{t}" for t in settings.routing.table_mapping.values()}
         self._branches = {name for name in self._mapped if BRANCH_MARK in name}
+        self._replaced = {name.partition(BRANCH_MARK)[0] for name in self._branches}
         self._claims: Claims | None = None
         self._undecided: Collection[str] = ()
 
     def open(self, undecided: Collection[str] = ()) -> OpenedTables:
         """Load all tables that are marked for this pipeline or named in progress records.
 
-        Branches are loaded if the table mapping names them. A table whose record was written for
-        another branch is loaded if rows are routed to it; until then it stays as it is, and
-        continues from this record later.
+        Branches are loaded if the table mapping names them. A table of which a branch is written,
+        or whose record was written for another branch, is loaded if rows are routed to it; until
+        then it stays as it is, and continues from its record later.
 
         Tables in `undecided` are excluded, because an operator is about to set their covered
         offsets; in this case all other tables that lack a record are excluded, too. Raises
@@ -104,9 +105,12 @@ class RegistryOpening:
         )
 
     def _is_target(self, name: str, managed: ManagedTable) -> bool:
-        """Return whether rows may be routed to a table; only asked if its record is a copy."""
-        progress = managed.progress
-        if progress is None or not managed.has_copied_record or name in self._mapped:
+        """Return whether rows may be routed to a table.
+
+        This is asked only of tables whose record is a copy, or of which a branch is written.
+        """
+        progress, asked = managed.progress, managed.has_copied_record or name in self._replaced
+        if progress is None or not asked or name in self._mapped:
             return True
         topics = {progress.pipeline.topic_name(key) for key in progress.topic_keys}
         return any(
