@@ -84,9 +84,9 @@ def figures(process: MeteredProcess, moments: Moments, events: int, warehouse: P
 
 
 def snapshot_files(warehouse: Path) -> list[Path]:
-    """The snapshot files of the only table, in order."""
-    found = warehouse.glob("*.db/orders/snapshot/snapshot-*")
-    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+    """The snapshot files of all tables, in the order in which they were written."""
+    found = warehouse.glob("*.db/orders*/snapshot/snapshot-*")
+    return sorted(found, key=lambda path: path.stat().st_mtime_ns)
 
 
 def brings_news(document: Mapping[str, Any]) -> bool:

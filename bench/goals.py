@@ -212,6 +212,11 @@ def _driver_share(records: Sequence[Record]) -> list[float]:
 
 TWO_WORKERS = "standalone 2"
 FLINK, JAVA = "Flink SQL, parallelism 2", "plain Java writer"
+ACTION = "Paimon's CDC action 1.3.1 on Flink 1.20"
+CHANGING = {
+    "changing": "JSON with schemas, a new column, 1 table",
+    "changing-tables": "JSON with schemas, a new column, 100 tables",
+}
 GROWN = {
     "events": "events",
     "keys": "keys",
@@ -258,6 +263,21 @@ def _cost_goals() -> Iterator[Goal]:
         yield Goal(f"cold/{scale}", title, name, 0.5, False, first)
 
 
+def _action_goals() -> Iterator[Goal]:
+    for measure, shape in CHANGING.items():
+        for peer, checkpoint in (("action", "10 s"), ("action-1s", "1 s")):
+            name, place = f"{ACTION}, checkpoints of {checkpoint}", f"{measure}/{peer}"
+            rate = _ratio(measure, "main", "per_s", peer)
+            title = f"records/s, {shape}"
+            yield Goal(f"rate/{place}", title, name, 4.0, True, rate, asks=measure)
+            cpu = _ratio(measure, "main", "us_cpu_running", peer)
+            title = f"CPU a record, {shape}"
+            yield Goal(f"cpu/{place}", title, name, 0.25, False, cpu, asks=measure)
+            memory = _ratio(measure, "main", "pss_mb", peer)
+            title = f"memory of the process tree, {shape}"
+            yield Goal(f"memory/{place}", title, name, 1.0, False, memory, asks=measure)
+
+
 def _time_goals() -> Iterator[Goal]:
     fresh = "1,000 records, produce to readable snapshot, p99"
     for key, title, target, span, rank in (
@@ -294,4 +314,11 @@ def _growth_goals() -> Iterator[Goal]:
     yield Goal("growth/full", title, "an empty table", 1.5, False, _full_table)
 
 
-GOALS = (*_rate_goals(), *_cost_goals(), *_time_goals(), *_table_goals(), *_growth_goals())
+GOALS = (
+    *_rate_goals(),
+    *_cost_goals(),
+    *_action_goals(),
+    *_time_goals(),
+    *_table_goals(),
+    *_growth_goals(),
+)

@@ -40,7 +40,8 @@ def configuration(
             }
         },
         "tables": {
-            TABLE: {"options": dict(task.options), "schema": {"column-types": dict(COLUMN_TYPES)}}
+            name: {"options": dict(task.options), "schema": {"column-types": dict(COLUMN_TYPES)}}
+            for name in task.tables
         },
         "http": {"listen": "127.0.0.1:0"},
         "restart": {"max-attempts": 0},

@@ -10,6 +10,7 @@ from ingestd.dev.java_classes import compiled
 PEERS = Path(__file__).parent / "peers"
 SOURCES = {
     "flink": ("FlinkWriter", "Orders", "Events", "FirstRecord"),
+    "action": ("ActionWriter", "Orders", "Events", "FirstRecord"),
     "java": (
         "JavaWriter",
         "ChangeReader",
@@ -27,7 +28,7 @@ OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 
 @cache
 def classpath(world: str) -> str:
-    """Class path of `flink` or `java`."""
+    """Class path of `flink`, `action` or `java`."""
     pins = pins_of(world)
     jars = fetch(list(pins), cache_folder() / "peers" / world, pins=pins)
     sources = [PEERS / "java" / f"{name}.java" for name in SOURCES[world]]
@@ -36,7 +37,7 @@ def classpath(world: str) -> str:
 
 
 def pins_of(world: str) -> dict[str, str]:
-    """The pinned archives of `flink` or `java`."""
+    """The pinned archives of `flink`, `action` or `java`."""
     return read_pins(PEERS / f"{world}_jars.txt")
 
 

@@ -7,6 +7,7 @@ no broker, and a second load goes on exactly where the first one stopped: `Load(
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,9 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "INT": pa.int32(),
     "DOUBLE": pa.float64(),
 }
+ADDED, TABLE = pa.field("channel", pa.string()), pa.field("@table", pa.string())
+CHANNELS = ("web", "shop", "phone")
+CONNECT_TYPES = {"BIGINT": "int64", "INT": "int32", "DOUBLE": "double"}
 SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMN_TYPES.items()])
 
 _PHRASES = 4096
@@ -57,7 +61,8 @@ class Load:
     """Events `start` to `start + events`; the first `snapshot` of all are rows read by a snapshot.
 
     `inserts` and `updates` are shares; the rest deletes. When all `keys` are in use an insert
-    becomes an update.
+    becomes an update. Keys are dealt out to the `tables` in turn. With `changing`, messages have
+    their schemas beside them, and the tables get one more column in the middle of the load.
     """
 
     events: int = 1_000_000
@@ -67,12 +72,33 @@ class Load:
     inserts: float = 0.55
     updates: float = 0.40
     partitions: int = 4
+    tables: int = 1
+    changing: bool = False
     seed: int = 7
 
     @property
     def total(self) -> int:
         """Events up to the end of this load, those of earlier loads included."""
         return self.start + self.events
+
+    @property
+    def table_names(self) -> list[str]:
+        """The tables of the source database."""
+        return [self.table_of(key) for key in range(self.tables)]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows at the end; with several tables, that of each row first."""
+        first, last = [TABLE] * (self.tables > 1), [ADDED] * self.changing
+        return pa.schema([*first, *SCHEMA, *last])
+
+    def table_of(self, key: int) -> str:
+        """The table with a key."""
+        return "orders" if self.tables == 1 else f"orders_{key % self.tables}"
+
+    def changed(self, number: int) -> bool:
+        """Whether the tables have the added column when an event happens."""
+        return self.changing and number >= self.events // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +155,12 @@ def events(load: Load) -> Iterator[Event]:
     """The records of a load, in the order in which the database changed."""
     for number, operation, key, before, after, partition in _changes(load):
         if number >= load.start:
-            value = _envelope(number, operation, before, after).encode()
-            yield Event(number, partition, b'{"order_id":%d}' % key, value)
+            value = _envelope(number, operation, before, after, load.table_of(key))
+            name = f'{{"order_id":{key}}}'
+            if load.changing:
+                value = f'{{"schema":{_schema_text(load.changed(number))},"payload":{value}}}'
+                name = f'{{"schema":{_KEY_SCHEMA},"payload":{name}}}'
+            yield Event(number, partition, name.encode(), value.encode())
 
 
 def expected(load: Load) -> pa.Table:
@@ -142,12 +172,14 @@ def expected(load: Load) -> pa.Table:
         else:
             last[key] = after
     rows = [json.loads(last[key]) for key in sorted(last)]
-    columns = {name: [row[name] for row in rows] for name in SCHEMA.names}
+    for row in rows:
+        row[TABLE.name] = load.table_of(row[KEY])
+    columns = {name: [row.get(name) for row in rows] for name in load.schema.names}
     arrays = [
         pa.array(values, pa.string() if pa.types.is_decimal(kind) else kind).cast(kind)
-        for values, kind in zip(columns.values(), SCHEMA.types, strict=True)
+        for values, kind in zip(columns.values(), load.schema.types, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=load.schema)
 
 
 def plan(load: Load) -> Plan:
@@ -218,15 +250,53 @@ def _changes(load: Load) -> Iterator[tuple[int, str, int, str, str, int]]:
                 if operation != _UPDATE:
                     created[key] = number
                 after = rows[key] = cells.row(index, number, key, created[key], phrases)
+            if load.changed(number):
+                before, after = _widened(before, None), _widened(after, number)
+                rows |= {} if operation == _DELETE else {key: after}
             yield number, operation, key, before, after, cells.partition[index]
 
 
-def _envelope(number: int, operation: str, before: str, after: str) -> str:
+def _widened(row: str, number: int | None) -> str:
+    """A row with the added column, which is null in rows of before."""
+    if row == "null" or f'"{ADDED.name}"' in row:
+        return row
+    value = "null" if number is None else f'"{CHANNELS[number % len(CHANNELS)]}"'
+    return f'{row[:-1]},"{ADDED.name}":{value}}}'
+
+
+_KEY_SCHEMA = json.dumps(
+    {"type": "struct", "fields": [{"type": "int64", "optional": False, "field": KEY}]},
+    separators=(",", ":"),
+)
+
+
+@cache
+def _schema_text(changed: bool) -> str:
+    """The schema that Kafka Connect's JSON converter puts beside each value."""
+
+    def field(name: str, kind: str, /, **more: object) -> dict[str, object]:
+        return {"type": kind, "optional": name != KEY, **more, "field": name}
+
+    columns = [
+        field(name, CONNECT_TYPES.get(kind, "string")) for name, kind in COLUMN_TYPES.items()
+    ]
+    columns += [field(ADDED.name, "string")] * changed
+    long = ("ts_ms", "server_id", "pos", "row")
+    names = "version connector name ts_ms snapshot db sequence table server_id gtid file pos row"
+    source = [field(name, "int64" if name in long else "string") for name in names.split()]
+    row = {"fields": columns, "name": "shop.shop.orders.Value"}
+    fields = [field("before", "struct", **row), field("after", "struct", **row)]
+    fields += [field("source", "struct", fields=source), field("op", "string")]
+    fields += [field("ts_ms", "int64"), field("transaction", "string")]
+    return json.dumps({**field("", "struct"), "fields": fields}, separators=(",", ":"))
+
+
+def _envelope(number: int, operation: str, before: str, after: str, table: str) -> str:
     now, snapshot = BASE_MS + number, "true" if operation == _SNAPSHOT else "false"
     return (
         f'{{"before":{before},"after":{after},"source":{{"version":"3.0.0.Final",'
         f'"connector":"mysql","name":"shop","ts_ms":{now},"snapshot":"{snapshot}","db":"shop",'
-        f'"sequence":null,"table":"orders","server_id":1,"gtid":null,"file":"binlog.000001",'
+        f'"sequence":null,"table":"{table}","server_id":1,"gtid":null,"file":"binlog.000001",'
         f'"pos":{1000 + 400 * number},"row":0}},"op":"{operation}","ts_ms":{now + 7},'
         f'"transaction":null}}'
     )

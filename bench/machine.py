@@ -22,6 +22,7 @@ from ingestd.dev.jars import java_command, read_pins
 PACKAGES = ("pyspark", "pyarrow", "numpy", "msgspec", "confluent-kafka")
 PEER_JARS = {
     "flink": ("flink-clients", "flink-connector-kafka", "paimon-flink-2.0"),
+    "action": ("flink-clients", "flink-sql-connector-kafka", "paimon-flink-1.20"),
     "java": ("paimon-bundle", "kafka-clients", "jackson-databind"),
 }
 BROKER_PINS = Path(ingestd.__file__).parent / "dev" / "kafka_jars.txt"

@@ -24,6 +24,8 @@ from ingestd.paimon.spec.schema import new_schema
 
 DYNAMIC = {"bucket": "-1"}
 FIXED = {"bucket": "4"}
+ONE_BUCKET = {"bucket": "1"}
+MANY_TABLES = 100
 WRITE_ONLY = {**DYNAMIC, "write-only": "true"}
 COLD_CHECKPOINT_SECONDS = 3
 SMALL = 1_000
@@ -91,6 +93,17 @@ def ingest(options: Mapping[str, str]) -> Run:
         load = session.main_load(scale)
         with _task(session, f"orders-{scale}", load, options) as task:
             return [_written(session, subject, task, load)]
+
+    return run
+
+
+def changing(tables: int, options: Mapping[str, str]) -> Run:
+    """A whole topic of messages with schemas, which change in the middle, into new tables."""
+
+    def run(session: Session, subject: str, scale: str) -> list[Record]:
+        load = replace(session.main_load(scale), tables=tables, changing=True)
+        with _task(session, f"changing-{tables}-{scale}", load, options) as task:
+            return [_written(session, subject, replace(task, tables=load.table_names), load)]
 
     return run
 
@@ -178,10 +191,13 @@ def not_built(options: Mapping[str, str]) -> str | None:
 def _measures() -> list[Measure]:
     ours = ("ingestd",)
     against_flink = ("ingestd", "flink")
+    against_actions = ("ingestd", "action", "action-1s")
     by_input = {**DYNAMIC, "changelog-producer": "input"}
     by_lookup = {**DYNAMIC, "changelog-producer": "lookup"}
     return [
         Measure("ingest", "main", ("ingestd", "flink", "java", "pypaimon"), 5, ingest(DYNAMIC)),
+        Measure("changing", "main", against_actions, 3, changing(1, DYNAMIC)),
+        Measure("changing-tables", "main", against_actions, 3, changing(MANY_TABLES, ONE_BUCKET)),
         Measure("ingest-fixed", "main", ("pypaimon",), 3, ingest(FIXED)),
         Measure("ingest-writeonly", "main", ("flink", "java"), 3, ingest(WRITE_ONLY)),
         Measure("floors", "main", ours, 5, floor),
@@ -211,7 +227,7 @@ def _written(session: Session, subject: str, task: Task, load: Load) -> Record:
         figures, more = run_ingestd(task)
     else:
         figures = PEER_RUNS[subject](task)
-    rows = rows_read_by_java(task.warehouse, task.scratch)
+    rows = rows_read_by_java(task.warehouse, task.scratch, load.schema)
     right = same_rows(rows, session.topics.expected(load))
     if task.options.get("changelog-producer"):
         snapshots = map(snapshot, snapshot_files(task.warehouse))

@@ -1,4 +1,4 @@
-"""The competitors, each as one run over one topic: Flink SQL, a plain Java writer, pypaimon.
+"""The competitors, each as one run over one topic: Flink SQL, Paimon's CDC actions, Java, pypaimon.
 
 They get the same topic, the same columns and key, and the same table options as ingestd.
 """
@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.figures import Figures, Moments, figures
@@ -36,6 +36,7 @@ class Task:
     timeout: float
     commit_every: int = 250_000
     checkpoint_seconds: int = CHECKPOINT_SECONDS
+    tables: Sequence[str] = ("orders",)
 
     def arguments(self, rhythm: int) -> list[str]:
         """What all programs take: `rhythm` is the seconds or events between commits."""
@@ -47,6 +48,18 @@ def run_flink(task: Task) -> Figures:
     """Flink SQL in a mini cluster, parallelism 2."""
     arguments = task.arguments(task.checkpoint_seconds)
     return _run(task, command("flink", "FlinkWriter", arguments))
+
+
+def run_action(task: Task) -> Figures:
+    """Paimon's CDC action for one table or for many in a mini cluster, parallelism 2."""
+    action = "kafka_sync_table" if len(task.tables) == 1 else "kafka_sync_database"
+    arguments = [action, *task.arguments(task.checkpoint_seconds)]
+    return _run(task, command("action", "ActionWriter", arguments))
+
+
+def run_action_often(task: Task) -> Figures:
+    """The same with a checkpoint a second."""
+    return run_action(replace(task, checkpoint_seconds=1))
 
 
 def run_java(task: Task) -> Figures:
@@ -62,6 +75,8 @@ def run_pypaimon(task: Task) -> Figures:
 
 PEER_RUNS: Mapping[str, Callable[[Task], Figures]] = {
     "flink": run_flink,
+    "action": run_action,
+    "action-1s": run_action_often,
     "java": run_java,
     "pypaimon": run_pypaimon,
 }

@@ -52,7 +52,9 @@ def measure(
             commit_every=batch,
         )
         found = _run(task, broker_process(broker))
-        if not same_rows(rows_read_by_java(task.warehouse, task.scratch), topics.expected(load)):
+        if not same_rows(
+            rows_read_by_java(task.warehouse, task.scratch, load.schema), topics.expected(load)
+        ):
             raise BenchError("the table is wrong, so its profile is worth nothing")
     today = datetime.now(UTC).date().isoformat()
     cores = len(os.sched_getaffinity(0))

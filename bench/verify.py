@@ -7,18 +7,18 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bench.java import command
-from bench.load import KEY, SCHEMA
+from bench.load import KEY
 from bench.process import BenchError
 
 READ_SECONDS = 600
 NULL = "\\N"
 
 
-def rows_read_by_java(warehouse: Path, scratch: Path) -> pa.Table:
-    """The merged rows of the table, ordered by key."""
+def rows_read_by_java(warehouse: Path, scratch: Path, schema: pa.Schema) -> pa.Table:
+    """The merged rows of all tables, ordered by key, with the columns of a load."""
     text = scratch / "rows.tsv"
     done = subprocess.run(
-        command("java", "DumpTable", [warehouse, text, *SCHEMA.names]),
+        command("java", "DumpTable", [warehouse, text, *schema.names]),
         capture_output=True,
         text=True,
         timeout=READ_SECONDS,
@@ -29,10 +29,10 @@ def rows_read_by_java(warehouse: Path, scratch: Path) -> pa.Table:
     try:
         rows = pyarrow.csv.read_csv(
             text,
-            pyarrow.csv.ReadOptions(column_names=SCHEMA.names),
+            pyarrow.csv.ReadOptions(column_names=schema.names),
             pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
             pyarrow.csv.ConvertOptions(
-                column_types=SCHEMA, null_values=[NULL], strings_can_be_null=True
+                column_types=schema, null_values=[NULL], strings_can_be_null=True
             ),
         )
     finally:

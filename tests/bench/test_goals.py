@@ -16,6 +16,19 @@ def test_ratios_are_of_runs_of_one_round() -> None:
     assert by_key(records)["rate/flink/main"].values == pytest.approx((5.0, 5.0))
 
 
+def test_the_cdc_actions_are_compared_at_both_checkpoint_intervals() -> None:
+    places = {"ingestd": 1.0, "action": 0.2, "action-1s": 0.1}
+    lines = [
+        {**run("ingest", "ingestd", "main", 0, factor), "measure": "changing", "subject": subject}
+        for subject, factor in places.items()
+    ]
+    found = by_key(lines)
+    assert found["rate/changing/action"].values == pytest.approx((5.0,))
+    assert found["rate/changing/action-1s"].values == pytest.approx((10.0,))
+    assert found["cpu/changing/action"].values == pytest.approx((0.2,))
+    assert found["rate/changing-tables/action"].verdict == "not measured"
+
+
 def test_a_run_without_its_peer_of_the_same_round_is_left_out() -> None:
     records = [run("ingest", "ingestd", "main", 0), run("ingest", "flink", "main", 1)]
     assert by_key(records)["rate/flink/main"].verdict == "not measured"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 from bench.load import KEY, SCHEMA, Load, events, expected
 
@@ -28,6 +29,28 @@ def test_replaying_the_events_gives_the_expected_rows() -> None:
     assert table.schema == SCHEMA
     got = [{**row, "amount": str(row["amount"])} for row in table.to_pylist()]
     assert got == wanted
+
+
+def test_changing_tables_get_a_column_in_the_middle() -> None:
+    load = replace(SMALL, tables=3, changing=True)
+    rows: dict[int, dict[str, object]] = {}
+    for event in events(load):
+        key, value = json.loads(event.key)["payload"][KEY], json.loads(event.value)
+        change = value["payload"]
+        before = rows.pop(key, None)
+        if before is not None and load.changed(event.number):
+            before = {"channel": None, **before}
+        assert change["before"] == before
+        assert change["source"]["table"] == load.table_of(key)
+        if change["after"] is not None:
+            rows[key] = change["after"]
+            columns = [field["field"] for field in value["schema"]["fields"][1]["fields"]]
+            assert list(change["after"]) == columns
+    table = expected(load)
+    assert table.schema == load.schema
+    last = [{"@table": load.table_of(key), "channel": None, **rows[key]} for key in sorted(rows)]
+    assert [{**row, "amount": str(row["amount"])} for row in table.to_pylist()] == last
+    assert table["channel"].null_count
 
 
 def test_a_later_load_goes_on_where_the_first_one_stopped() -> None:

@@ -6,34 +6,50 @@ import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.reader.RecordReader;
-import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.types.RowType;
 
 /**
- * DumpTable WAREHOUSE FILE COLUMN...: the merged rows as Paimon's own reader sees them, as
- * tab-separated text.
+ * DumpTable WAREHOUSE FILE COLUMN...: the merged rows of all tables as Paimon's own reader sees
+ * them, as tab-separated text. The column @table is the name of the table.
  */
 public class DumpTable {
   private DumpTable() {}
 
   public static void main(String[] arguments) throws Exception {
-    FileStoreTable table =
-        (FileStoreTable) Orders.catalog(arguments[0]).getTable(Orders.NAME);
+    List<String> columns = Arrays.asList(arguments).subList(2, arguments.length);
+    String database = Orders.NAME.getDatabaseName();
+    try (Catalog catalog = Orders.catalog(arguments[0]);
+        Writer out =
+            new BufferedWriter(
+                Files.newBufferedWriter(Paths.get(arguments[1]), StandardCharsets.UTF_8),
+                1 << 20)) {
+      for (String name : catalog.listTables(database)) {
+        if (name.startsWith(Orders.NAME.getObjectName())) {
+          dump(catalog.getTable(Identifier.create(database, name)), columns, out);
+        }
+      }
+    }
+  }
+
+  private static void dump(Table table, List<String> columns, Writer out) throws Exception {
     RowType type = table.rowType();
     List<InternalRow.FieldGetter> getters = new ArrayList<>();
-    for (String column : Arrays.asList(arguments).subList(2, arguments.length)) {
+    for (String column : columns) {
       int index = type.getFieldIndex(column);
-      getters.add(InternalRow.createFieldGetter(type.getTypeAt(index), index));
+      getters.add(
+          column.equals("@table")
+              ? row -> table.name()
+              : InternalRow.createFieldGetter(type.getTypeAt(index), index));
     }
     ReadBuilder builder = table.newReadBuilder();
-    try (Writer out =
-            new BufferedWriter(
-                Files.newBufferedWriter(Paths.get(arguments[1]), StandardCharsets.UTF_8), 1 << 20);
-        RecordReader<InternalRow> rows =
-            builder.newRead().createReader(builder.newScan().plan())) {
+    try (RecordReader<InternalRow> rows =
+        builder.newRead().createReader(builder.newScan().plan())) {
       RecordReader.RecordIterator<InternalRow> batch;
       while ((batch = rows.readBatch()) != null) {
         for (InternalRow row = batch.next(); row != null; row = batch.next()) {

@@ -16,11 +16,21 @@ public class FirstRecord implements ConsumerInterceptor<byte[], byte[]> {
     System.out.flush();
   }
 
-  @Override
-  public ConsumerRecords<byte[], byte[]> onConsume(ConsumerRecords<byte[], byte[]> records) {
-    if (at == 0 && !records.isEmpty()) {
+  /** What a client received; only the first records count. */
+  static void note(boolean empty) {
+    if (at == 0 && !empty) {
       at = System.currentTimeMillis();
     }
+  }
+
+  /** Forget records that were read before the streaming. */
+  static void forget() {
+    at = 0;
+  }
+
+  @Override
+  public ConsumerRecords<byte[], byte[]> onConsume(ConsumerRecords<byte[], byte[]> records) {
+    note(records.isEmpty());
     return records;
   }
 
