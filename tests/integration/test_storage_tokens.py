@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bench.spark_cluster import SparkCluster
 from ingestd import secret_references
+from ingestd.dev.broker import DevBroker
 from ingestd.errors import StorageError
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position
@@ -22,7 +25,11 @@ from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.spark.sealed_task import SealedTask, seal
 from tests.integration.token_catalog import TokenCatalog
+from tests.support.daemon import catch_up
+from tests.support.ledger import Ledger
 from tests.support.native_tables import NOW_MS, put, rows_table, write
+from tests.support.pipelines import DATABASE, pipeline
+from tests.support.planted import files_below
 from tests.support.registries import pipeline_of
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
 from tests.support.stored_rows import stored_rows
@@ -159,3 +166,62 @@ def test_a_pipeline_sees_schemas_of_the_server_and_waits_for_it(
         assert columns == ["id", "more"]
         commit(2)
         assert ids(server.table("changed")) == [0, 1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="takes a minute")
+def test_executors_ask_the_catalog_and_nothing_on_their_way_holds_a_secret(
+    tmp_path: Path, broker: DevBroker, s3: S3Server
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 20_000)
+    ledger.produce(broker)
+    for name in ("events", "cluster"):
+        (tmp_path / name).mkdir()
+    buckets = {"account": "of-account", "entry": "of-entry"}
+    with (
+        SparkCluster(tmp_path / "cluster", workers=2, cores=1) as cluster,
+        TokenCatalog(s3, buckets, seconds=30) as server,
+    ):
+        secrets = {"id": "s3.access-key", "key": "s3.secret-key"}
+        for file, option in secrets.items():
+            (tmp_path / file).write_text(s3.options[option])
+        (tmp_path / "token").write_text(server.token)
+        own = {option: f"${{file:{file}}}" for file, option in secrets.items()}
+        config = pipeline(
+            tmp_path,
+            broker.bootstrap,
+            ledger.pattern,
+            batch_rows=10_000,
+            processing={"small-batch-records": 1},
+            spark={
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.executor.memory": "512m",
+                "spark.master": cluster.url,
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+            },
+            warehouse={
+                "path": f"s3://{s3.bucket}/own",
+                "database": DATABASE,
+                "options": {**s3.options, **own},
+                "catalog": {
+                    "metastore": "rest",
+                    "uri": server.endpoint,
+                    "warehouse": "lake",
+                    "token": "${file:token}",
+                },
+            },
+        )
+        catch_up(config, tmp_path)
+        accounts = stored_rows(server.table("account", DATABASE))
+        entries = stored_rows(server.table("entry", DATABASE))
+        assert server.asked.count("GET /v1/config") >= 3, "driver and executors ask for themselves"
+        planted = {server.token, s3.options["s3.secret-key"], *(one[2] for one in server.given)}
+    assert {row["account"]: row["number"] for row in accounts} == ledger.final_accounts()
+    assert sorted(row["number"] for row in entries) == sorted(ledger.entries())
+    places = [*files_below(tmp_path / "events"), *files_below(tmp_path / "cluster")]
+    assert places
+    assert [
+        name for name, content in places if any(secret.encode() in content for secret in planted)
+    ] == []
