@@ -21,6 +21,7 @@ INTEGRATION := tests/integration tests/docker tests/cli
 CHAOS := tests/chaos tests/live
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
+CLASSES := $(VENV)/.classes
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs \
   native/src/python/*.rs)
 FUZZ_SECONDS := 60
@@ -47,12 +48,18 @@ $(NATIVE): $(READY) $(NATIVE_SOURCES) .ci/native
 	@.ci/native $(abspath $(BIN)/python)
 	@touch $@
 
+# Spark's JVMs start in half the time with the archive of its classes. Daemons create it in the
+# background, which does not get on while tests use all processors.
+$(CLASSES): $(READY)
+	@$(BIN)/python -m ingestd.spark.startup.training >/dev/null || true
+	@touch $@
+
 .PHONY: require
 require:
 	@.ci/interpreter >/dev/null
 
 .PHONY: setup
-setup: require $(READY) $(NATIVE) ## create .venv with everything installed, from the hashed lock files
+setup: require $(READY) $(NATIVE) $(CLASSES) ## create .venv with everything installed, from the hashed lock files
 
 .PHONY: fmt
 fmt: setup ## format and sort imports
@@ -95,9 +102,19 @@ AT_ONCE := @$(MAKE) --jobs=2 --output-sync=target
 check: setup ## lint, layers, types, words, the native extension, the workflows
 	$(AT_ONCE) $(CHECKS)
 
-.PHONY: unit
+# Three processes, each of which imports only its own files: processes that share a list of tests
+# would each import all of them, and report every step of ten thousand tests to another process.
+UNIT_SHARES := unit-tables unit-records unit-others
+.PHONY: unit $(UNIT_SHARES)
 unit: setup ## fast tests: no network, no Spark
-	$(SHARED) --numprocesses=3 tests/house tests/unit tests/bench tests/mutation
+	@$(MAKE) --jobs=3 --output-sync=target $(UNIT_SHARES)
+unit-tables:
+	$(PYTEST) tests/unit/paimon tests/bench
+unit-records:
+	$(PYTEST) tests/unit/cdc tests/unit/ingest tests/house
+unit-others:
+	$(PYTEST) tests/unit tests/mutation --ignore=tests/unit/paimon --ignore=tests/unit/cdc \
+	  --ignore=tests/unit/ingest
 
 .PHONY: property
 property: setup ## property tests, irregular messages for every decoder, the model of recovery

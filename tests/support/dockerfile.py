@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUST = ("cargo", "rustup")
+UNOPTIMIZED = "[profile.release.package.ingestd-native]\nopt-level = 0\ncodegen-units = 16\n"
+"""Cargo reads it in a folder above the sources: the extension is built in a fifth of the time."""
 ABSOLUTE = re.compile(r"(?<![\w./-])/(opt|src)(?=/|\b)")
 
 
@@ -48,7 +50,8 @@ def run_stages(stages: Sequence[Stage], root: Path) -> None:
 
     Only /opt and /src are moved, and shared by all stages; the command `python` is the one that
     runs the tests, `cargo` the one on this machine's path. Wheels that pip has built before and
-    crates that this tree has compiled are taken from their caches: a container has none.
+    crates that this tree has compiled are taken from their caches: a container has none. The
+    extension itself is not optimized.
     """
     tools = root / "tools"
     tools.mkdir(parents=True)
@@ -62,6 +65,8 @@ def run_stages(stages: Sequence[Stage], root: Path) -> None:
     (root / "opt").mkdir()
     (ROOT / "build" / "native").mkdir(parents=True, exist_ok=True)
     (root / "opt" / "native").symlink_to(ROOT / "build" / "native")
+    (root / ".cargo").mkdir()
+    (root / ".cargo" / "config.toml").write_text(UNOPTIMIZED)
     for stage in stages:
         _run_stage(stage, root, environment)
 

@@ -29,12 +29,10 @@ POD = {
 }
 
 
-@pytest.fixture(autouse=True)
-def archives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_has_java_class_path_and_archive_of_the_driver_and_the_flags_that_spark_gives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv(FOLDER, str(tmp_path / "archives"))
-
-
-def test_it_has_java_class_path_and_archive_of_the_driver_and_the_flags_that_spark_gives() -> None:
     file = class_archive_path()
     assert file is not None
     file.parent.mkdir()
