@@ -6,7 +6,8 @@ from ingestd.cli.output import AsJson
 from ingestd.cli.progress_line import working
 from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.iceberg.iceberg_sync import SyncResult, repair_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import repair_iceberg
+from ingestd.paimon.iceberg.metadata_writer import SyncResult
 from ingestd.paimon.spec import iceberg_options
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
 from ingestd.paimon.spec.paths import MAIN_BRANCH
