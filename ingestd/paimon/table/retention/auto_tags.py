@@ -5,7 +5,7 @@ Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#autom
 A tag stands for a period, such as a day. The first snapshot after the end of the period is tagged.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -32,28 +32,40 @@ _HOURLY = {
 }
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (tags name times without a zone)
 _NO_WATERMARK = -(2**63)
-_PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
-    "daily": lambda formatter: (timedelta(days=1), _DAILY[formatter], True),
-    "hourly": lambda formatter: (timedelta(hours=1), _HOURLY[formatter], False),
-    "two-hours": lambda _: (timedelta(hours=2), _HOURLY["with_dashes"], False),
+
+
+@dataclass(frozen=True, slots=True)
+class TagPeriod:
+    """The length of the periods of automatic tags, and the names of the tags.
+
+    `name` is the strftime format of tag names; with `is_daily`, names may end with a time, as
+    Java's do.
+    """
+
+    length: timedelta
+    name: str
+    is_daily: bool = False
+
+
+_PERIODS: Mapping[str, Callable[[str], TagPeriod]] = {
+    "daily": lambda formatter: TagPeriod(timedelta(days=1), _DAILY[formatter], is_daily=True),
+    "hourly": lambda formatter: TagPeriod(timedelta(hours=1), _HOURLY[formatter]),
+    "two-hours": lambda _: TagPeriod(timedelta(hours=2), _HOURLY["with_dashes"]),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """The automatic tag options of a table.
+    """The automatic tag options of a table, of which `period` has the length and the names.
 
-    `length` is the length of a period; `name` is the strftime format of tag names; with `is_daily`,
-    names may end with a time, as Java's do. Times are commit times or, with `by_watermark`,
+    Times are commit times or, with `by_watermark`,
     watermarks, in the time zone `zone` (None: the zone of this machine). Tags after the first are
     created when `delay` has passed after their period. `most` is the maximum number of tags (None:
     no limit), `retained_ms` their retention time in milliseconds (None: no expiry). With
     `completed`, a period without a snapshot also gets a tag, as soon as the next snapshot exists.
     """
 
-    length: timedelta
-    name: str
-    is_daily: bool
+    period: TagPeriod
     by_watermark: bool
     zone: tzinfo | None
     delay: timedelta
@@ -63,12 +75,12 @@ class TagPeriods:
 
     def begin_of(self, tag: str) -> datetime | None:
         """Return the start of the period of a tag, or None if the name has another format."""
-        text = tag.partition(" ")[0] if self.is_daily else tag
+        text, form = tag.partition(" ")[0] if self.period.is_daily else tag, self.period.name
         try:
-            begin = datetime.strptime(text, self.name)  # noqa: DTZ007  (without a zone)
+            begin = datetime.strptime(text, form)  # noqa: DTZ007  (without a zone)
         except ValueError:
             return None
-        return begin if begin.strftime(self.name) == text else None
+        return begin if begin.strftime(form) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
         """Return the time of a snapshot, or with `by_watermark` its watermark, in `zone`.
@@ -87,11 +99,12 @@ class TagPeriods:
         tag exists, nothing is due until the period `due` is over and `delay` has passed. The period
         to tag is then the last one that is over, or `due` with `completed`.
         """
-        if due is not None and time - self.delay < due + self.length:
+        length = self.period.length
+        if due is not None and time - self.delay < due + length:
             return None
         if due is not None and self.completed:
             return due
-        return _EPOCH + ((time - _EPOCH) // self.length - 1) * self.length
+        return _EPOCH + ((time - _EPOCH) // length - 1) * length
 
 
 def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
@@ -107,16 +120,14 @@ def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
             f"option '{MODE}' = '{mode}' is not supported; supported: none, process-time, watermark"
         )
     _refuse_callbacks(options)
-    length, name, is_daily = _period(options)
+    period = _period(options)
     delay = timedelta(milliseconds=honoured.TAG_DELAY.of(options))
-    if delay >= length:
+    if delay >= period.length:
         name = honoured.TAG_DELAY.name
         raise ConfigError(f"option '{name}' = '{options[name]}' is not less than a period")
     by_watermark = mode == "watermark"
     return TagPeriods(
-        length=length,
-        name=name,
-        is_daily=is_daily,
+        period=period,
         by_watermark=by_watermark,
         zone=_zone(options, honoured.WATERMARK_ZONE if by_watermark else honoured.PROCESS_ZONE),
         delay=delay,
@@ -133,22 +144,22 @@ def _refuse_callbacks(options: Mapping[str, str]) -> None:
         )
 
 
-def _period(options: Mapping[str, str]) -> tuple[timedelta, str, bool]:
+def _period(options: Mapping[str, str]) -> TagPeriod:
     duration = honoured.TAG_DURATION.of(options)
     if duration is not None:
         name = honoured.TAG_DURATION.name
         if not duration:
             raise ConfigError(f"option '{name}' = '{options[name]}': no period")
-        return timedelta(milliseconds=duration), "%Y%m%d%H%M", False
-    period, formatter = honoured.TAG_PERIOD.of(options), honoured.TAG_FORMATTER.of(options)
+        return TagPeriod(timedelta(milliseconds=duration), "%Y%m%d%H%M")
+    name, formatter = honoured.TAG_PERIOD.of(options), honoured.TAG_FORMATTER.of(options)
     if formatter not in _DAILY:
         raise UnsupportedError(
             f"option '{honoured.TAG_FORMATTER.name}' = '{formatter}' is not supported"
         )
-    period_length = _PERIODS.get(period)
-    if period_length is None:
-        raise UnsupportedError(f"option '{honoured.TAG_PERIOD.name}' = '{period}' is not supported")
-    return period_length(formatter)
+    new_period = _PERIODS.get(name)
+    if new_period is None:
+        raise UnsupportedError(f"option '{honoured.TAG_PERIOD.name}' = '{name}' is not supported")
+    return new_period(formatter)
 
 
 def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo | None:
@@ -162,8 +173,8 @@ def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo
 
 
 @dataclass(frozen=True, slots=True)
-class DueTag:
-    """An automatic tag that is due, and the snapshot that it will keep."""
+class AutoTag:
+    """An automatic tag that exists or is due, and the snapshot that it keeps."""
 
     name: str
     snapshot: Snapshot
@@ -176,7 +187,7 @@ class AutoTags:
     `deleted` are the oldest automatic tags beyond the maximum number.
     """
 
-    created: tuple[DueTag, ...] = ()
+    created: tuple[AutoTag, ...] = ()
     deleted: tuple[str, ...] = ()
 
 
@@ -194,8 +205,7 @@ def make_auto_tags(
         return AutoTags()
     existing = _auto_tags(table, periods)
     due = _due(table, periods, existing)
-    created = [(tag.snapshot.id, tag.name) for tag in due]
-    surplus = _surplus([*existing, *created], periods.most)
+    surplus = _surplus([*existing, *due], periods.most)
     if dry_run:
         return AutoTags(tuple(due), tuple(surplus))
     for tag in due:
@@ -214,44 +224,40 @@ def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: in
     return expired_tags(table, now_ms)
 
 
-def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[tuple[int, str]]:
-    """Return the snapshot ids and names of the automatic tags, sorted by snapshot id."""
+def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[AutoTag]:
+    """Return the automatic tags of a table, sorted by snapshot id and name."""
     names = [n for n in tag_names(table.io, table.paths) if periods.begin_of(n) is not None]
-    return sorted((tagged_snapshot(table, name).id, name) for name in names)
+    return sorted((AutoTag(name, tagged_snapshot(table, name)) for name in names), key=_age)
 
 
-def _due(
-    table: FileStoreTable, periods: TagPeriods, existing: list[tuple[int, str]]
-) -> list[DueTag]:
+def _age(tag: AutoTag) -> tuple[int, str]:
+    return tag.snapshot.id, tag.name
+
+
+def _due(table: FileStoreTable, periods: TagPeriods, existing: Sequence[AutoTag]) -> list[AutoTag]:
     taken = set(tag_names(table.io, table.paths))
-    due, last = _start(periods, existing)
-    due_tags: list[DueTag] = []
+    newest = existing[-1] if existing else None
+    last = 0 if newest is None else newest.snapshot.id
+    begin = None if newest is None else periods.begin_of(newest.name)
+    due = None if begin is None else begin + periods.period.length
+    due_tags: list[AutoTag] = []
     for snapshot_id in snapshot_ids(table.io, table.paths):
         snapshot = find_snapshot(table.io, table.paths, snapshot_id) if snapshot_id > last else None
         time = None if snapshot is None else periods.time_of(snapshot)
         begin = None if time is None else periods.tag_at(time, due)
         if snapshot is None or begin is None:
             continue
-        name = begin.strftime(periods.name)
+        name = begin.strftime(periods.period.name)
         if name not in taken:
             taken.add(name)
-            due_tags.append(DueTag(name, snapshot))
-        due = begin + periods.length
+            due_tags.append(AutoTag(name, snapshot))
+        due = begin + periods.period.length
     return due_tags
 
 
-def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[datetime | None, int]:
-    """Return the start of the period after the newest tag, and the snapshot id of this tag.
-
-    Returns (None, 0) without tags.
-    """
-    if not existing:
-        return None, 0
-    last, name = existing[-1]
-    begin = periods.begin_of(name)
-    return (None if begin is None else begin + periods.length), last
-
-
-def _surplus(tags: list[tuple[int, str]], most: int | None) -> list[str]:
+def _surplus(tags: Iterable[AutoTag], most: int | None) -> list[str]:
     """Return the names of the oldest tags beyond the maximum number `most` (None: no limit)."""
-    return [] if most is None else [name for _, name in sorted(tags)[: max(len(tags) - most, 0)]]
+    if most is None:
+        return []
+    oldest_first = sorted(tags, key=_age)
+    return [tag.name for tag in oldest_first[: max(len(oldest_first) - most, 0)]]

@@ -46,7 +46,7 @@ def test_a_snapshot_is_tagged_with_the_last_period_that_is_over(
     rules = periods(**options)
     begin = rules.tag_at(time, None)
     assert begin is not None
-    assert begin.strftime(rules.name) == tag
+    assert begin.strftime(rules.period.name) == tag
     assert rules.begin_of(tag) == begin
 
 
