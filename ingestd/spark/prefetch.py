@@ -26,7 +26,7 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.pyspark_internals import submit_map_stage
-from ingestd.spark.stages import Exchange, Pairs, decoded, exchange_folder
+from ingestd.spark.stages import Exchange, ExchangeFolder, Pairs, decoded, exchange_folder
 from ingestd.spark.startup.settings import uses_internals
 
 _LOG = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class _Begun:
 
     view: BatchContext
     groups: Groups
-    folder: str | None
+    folder: ExchangeFolder
     stack: ExitStack
     ending: Event
     running: Future[tuple[Pairs, Any]]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import TypeAlias
 
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
@@ -28,18 +29,22 @@ from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.spark.exchange.executor_files import ExecutorFolder, executor_folder
 from ingestd.spark.exchange.local_exchange import read_blobs, write_blobs
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
 from ingestd.spark.pyspark_internals import use_java_serializer
 from ingestd.spark.sealed_task import SealedTask, Task, seal
-from ingestd.spark.startup.settings import uses_internals
+from ingestd.spark.startup.settings import EXCHANGE_PORT_SETTING, uses_internals
 from ingestd.spark.warehouse_token import WarehouseToken, warehouse_tokens
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
 
 Pairs = RDD[tuple[int, bytes]]
+ExchangeFolder: TypeAlias = str | ExecutorFolder | None
+"""Where stage 1 writes blobs for stage 2: a path on this machine, a folder in every executor, or
+nowhere, so that blobs pass through Spark's shuffle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +55,18 @@ class DecodeTask:
     """
 
     context: BatchContext
-    folder: str | None
+    folder: ExchangeFolder
 
     def __call__(
         self, task_index: int, ranges: Iterator[OffsetRange]
     ) -> Iterator[tuple[int, bytes]]:
         """Yield (slot, bytes) pairs for the shuffle; a FatalError is yielded as the last pair."""
         try:
-            cache = None if self.folder is None else ChunkCache(self.folder)
+            folder = self.folder
+            path = folder.open() if isinstance(folder, ExecutorFolder) else folder
+            cache = None if path is None else ChunkCache(path)
             pairs = decode_ranges(self.context, ranges, task_index=task_index, cache=cache)
-            yield from write_blobs(pairs, self.folder)
+            yield from write_blobs(pairs, path)
         except FatalError as error:
             yield task_index % self.context.slots, _ERROR_MARK + pickle.dumps(error)
 
@@ -93,26 +100,33 @@ class WriteTask:
 
 
 @contextmanager
-def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
+def exchange_folder(
+    spark: SparkContext, groups: list[list[OffsetRange]]
+) -> Iterator[ExchangeFolder]:
     """Yield the folder in which the tasks of all attempts of a batch exchange files.
 
-    Yields None if tasks run in executors, or if `groups` has only one group, which needs no
-    exchange. The folder is removed after the block. Raises StorageError if it cannot be created.
+    Yields None if executors do not serve files, or if `groups` has only one group, which needs no
+    exchange. The folder is removed after the block, in executors by tasks of a later batch. Raises
+    StorageError if it cannot be created.
     """
-    with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
-        yield folder
+    if len(groups) > 1 and executors_serve_files(spark):
+        with executor_folder() as folder:
+            yield folder
+        return
+    with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as path:
+        yield path
 
 
 @dataclass(slots=True)
 class Exchange:
     """The exchange between the stages of one batch: its folder, and a prefetched stage 1.
 
-    `folder` is the local folder for the blobs (None: they are sent through Spark's shuffle).
+    `folder` is the folder for the blobs (None: they are sent through Spark's shuffle).
     `prefetched` is used by the first attempt only. `on_submit` is called when an attempt is about
     to be submitted.
     """
 
-    folder: str | None
+    folder: ExchangeFolder
     prefetched: "Pairs | None" = None
     on_submit: Callable[[], None] | None = None
 
@@ -154,12 +168,12 @@ def decoded(
     spark: SparkContext,
     view: BatchContext,
     groups: list[list[OffsetRange]],
-    folder: str | None,
+    folder: ExchangeFolder,
 ) -> Pairs:
     """Build stage 1 as a lazy RDD with one task for each of `groups`, lists of offset ranges.
 
     `view` is the context of the tasks. The blobs are shuffled by slot if there are several groups.
-    `folder` is the directory for blobs in local files (None: all go through the shuffle).
+    `folder` is the folder for blobs in files (None: all go through the shuffle).
     """
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
     task = _sendable(spark, DecodeTask(view, folder))
@@ -170,6 +184,12 @@ def decoded(
     if folder is not None and uses_internals():
         use_java_serializer(spark, shuffled)
     return shuffled
+
+
+@cache
+def executors_serve_files(spark: SparkContext) -> bool:
+    """Return whether tasks run in executors that serve their exchange files to each other."""
+    return bool(has_executors(str(spark.master)) and spark.getConf().get(EXCHANGE_PORT_SETTING))
 
 
 @cache

@@ -138,6 +138,8 @@ def test_a_release_goes_on_over_lost_executors_a_lost_driver_and_other_numbers_o
     third = release.wait_for(2, gone=second)
     cluster.wait_until(lambda: set(cluster.kubelet.pods) == {DRIVER, *third})
     cluster.wait_until(lambda: release.position() == 3 * STEP)
+    # No pod sees the files of another one: those that it did not write came over the network.
+    assert list((tmp_path / "cluster").rglob("ingestd-exchange/*/*"))
 
     release.upgrade(1, encryption=True)
     ledger.append(broker, 3 * STEP)

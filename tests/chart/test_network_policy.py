@@ -87,10 +87,12 @@ def test_executors_serve_blocks_to_their_driver_and_to_each_other_only() -> None
     [policy] = rendered(*EXECUTORS, name="shop-ingestd-executors")
     executors = selected(driver["spec"]["ingress"][1]["from"])
     assert policy["spec"]["podSelector"]["matchLabels"] == executors
-    [rule] = policy["spec"]["ingress"]
-    peers = [peer["podSelector"]["matchLabels"] for peer in rule["from"]]
+    blocks, files = policy["spec"]["ingress"]
+    peers = [peer["podSelector"]["matchLabels"] for peer in blocks["from"]]
     assert peers == [driver["spec"]["podSelector"]["matchLabels"], executors]
-    assert rule["ports"] == [{"port": 7080}]
+    assert blocks["ports"] == [{"port": 7080}]
+    assert selected(files["from"]) == executors
+    assert files["ports"] == [{"port": 7081}]
     assert policy["spec"]["policyTypes"] == ["Ingress"]
     assert rendered(name="shop-ingestd-executors") == []
 
@@ -105,7 +107,8 @@ def test_executors_reach_each_other_their_driver_and_what_the_pod_reaches() -> N
     assert selected(to_driver["to"]) == driver["spec"]["podSelector"]["matchLabels"]
     assert to_driver["ports"] == driver["spec"]["ingress"][1]["ports"]
     assert selected(to_executors["to"]) == policy["spec"]["podSelector"]["matchLabels"]
-    assert to_executors["ports"] == policy["spec"]["ingress"][0]["ports"]
+    blocks, files = policy["spec"]["ingress"]
+    assert to_executors["ports"] == [*blocks["ports"], *files["ports"]]
 
 
 def test_executors_of_another_release_are_not_let_in() -> None:

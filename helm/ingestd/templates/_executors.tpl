@@ -2,6 +2,7 @@
 {{- define "ingestd.driverPort" -}}7078{{- end }}
 {{- define "ingestd.driverBlocksPort" -}}7079{{- end }}
 {{- define "ingestd.executorBlocksPort" -}}7080{{- end }}
+{{- define "ingestd.executorFilesPort" -}}7081{{- end }}
 
 {{/*
 Settings of Spark, each of which config.spark may replace. Beside its heap an executor has 384 MiB for
@@ -23,6 +24,9 @@ spark.executor.memoryOverhead: {{ default (printf "%dm" (add 384 (mul 640 (int .
 spark.kubernetes.executor.request.cores: {{ . | quote }}
 {{- end }}
 spark.network.crypto.enabled: {{ .encryption | quote }}
+{{- if not .encryption }}
+spark.executorEnv.INGESTD_EXCHANGE_PORT: {{ include "ingestd.executorFilesPort" $ | quote }}
+{{- end }}
 {{- end }}
 spark.kubernetes.namespace: {{ .Release.Namespace }}
 spark.kubernetes.container.image: {{ include "ingestd.image" . }}

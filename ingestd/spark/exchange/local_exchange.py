@@ -1,13 +1,15 @@
-"""Pass blobs from stage 1 to stage 2 through local files, so that the JVM moves only file names.
+"""Pass blobs from stage 1 to stage 2 through files, so that the JVM moves only references to files.
 
-Bytes that pass through the JVM are copied about six times and compressed on the way. Where both
-stages run on this machine, a task of stage 1 appends its blobs to one file per slot in a folder of
-the batch, and stage 2 maps the file. A file belongs to one attempt of a task: files of a failed
-attempt are referenced by no blob.
+Bytes that pass through the JVM are copied about six times and compressed on the way. So a task of
+stage 1 appends its blobs to one file per slot in a folder of the batch, and stage 2 maps the file,
+or fetches it from the executor that has it. A file belongs to one attempt of a task: files of a
+failed attempt are referenced by no blob.
 """
 
 import json
-import uuid
+import os
+import platform
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ import pyarrow as pa
 
 from ingestd.errors import StorageError, storage_error
 from ingestd.ingest.rows.blobs import Blob, UnsentRows, as_bytes
+from ingestd.spark.exchange.executor_files import fetch_file, own_address
 
 _MARK = b"ingestd-file\0"
 _MIN_BLOB_BYTES = 16 << 10  # a smaller blob is as cheap to move as the name of its file
@@ -51,26 +54,44 @@ def write_blobs(
                 raise exchange_error(folder, error) from error
         _close(files.values(), folder)
     for slot, file in files.items():
-        yield slot, _MARK + json.dumps([file.path, file.spans]).encode()
+        yield slot, _MARK + json.dumps([own_address(), file.path, file.spans]).encode()
 
 
 def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
     """Yield the blobs that were passed to `write_blobs`; those in files are slices of mapped files.
 
-    Raises StorageError for a file that cannot be opened or mapped.
+    Raises StorageError for a file that cannot be opened, fetched or mapped.
     """
     for blob in blobs:
         if not (isinstance(blob, bytes) and blob.startswith(_MARK)):
             yield blob
             continue
-        path, spans = json.loads(blob[len(_MARK) :])
-        try:
-            with pa.memory_map(path) as file:
-                mapped = file.read_buffer()
-        except OSError as error:
-            raise exchange_error(path, error) from error
+        address, path, spans = json.loads(blob[len(_MARK) :])
+        content = (
+            _mapped(path) if not address or os.access(path, os.R_OK) else _fetched(address, path)
+        )
         for start, size in spans:
-            yield mapped.slice(start, size)
+            yield content.slice(start, size)
+
+
+def _mapped(path: str) -> pa.Buffer:
+    try:
+        with pa.memory_map(path) as file:
+            return file.read_buffer()
+    except OSError as error:
+        raise exchange_error(path, error) from error
+
+
+def _fetched(address: str, path: str) -> pa.Buffer:
+    try:
+        return fetch_file(address, path)
+    except OSError as error:
+        raise storage_error(
+            f"{address}: the executor on {platform.node()} cannot fetch a file of the batch there "
+            f"({error}); tasks of a lost executor run again elsewhere; if this recurs, let "
+            "executors reach each other at this port, and check that spark.local.dir is not full",
+            error,
+        ) from error
 
 
 @dataclass(slots=True)
@@ -100,7 +121,7 @@ def open_slot_file(folder: str) -> SlotFile:
 
     Raises OSError if it cannot be created.
     """
-    path = Path(folder, uuid.uuid4().hex)
+    path = Path(folder, secrets.token_hex(16))  # the name is the right to fetch it
     return SlotFile(str(path), path.open("xb"))
 
 

@@ -4,15 +4,12 @@ Where the stages do not share a machine, blobs arrive through the shuffle, and t
 depends on the input. Blobs beyond the limit are written to an unlinked temporary file and mapped.
 """
 
-import os
-import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO, cast
-
-import pyarrow as pa
+from typing import BinaryIO
 
 from ingestd.errors import StorageError, storage_error
 from ingestd.ingest.rows.blobs import Blob
+from ingestd.spark.exchange.temporary_files import mapped, temporary_file
 
 _ARROW_STREAM = b"\xff\xff\xff\xff"  # the first bytes of an Arrow stream
 
@@ -41,9 +38,7 @@ class Spool:
             return
         try:
             if self._file is None:
-                folder = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
-                file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (open as long as the spool)
-                self._file = cast("BinaryIO", file)
+                self._file = temporary_file()
             self._spans.append((self._file.tell(), len(blob)))
             self._file.write(blob)
         except OSError as error:
@@ -55,9 +50,7 @@ class Spool:
         if self._file is None:
             return
         try:
-            self._file.flush()
-            with pa.memory_map(f"/proc/self/fd/{self._file.fileno()}") as mapped:
-                buffer = mapped.read_buffer()
+            buffer = mapped(self._file)
         except OSError as error:
             raise _spool_error(error) from error
         for start, size in self._spans:

@@ -18,10 +18,11 @@ import sys
 import zipimport
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ingestd.spark.startup.settings import PRIVATE_UMASK, UMASK, WORKER_MEMORY
+from ingestd.spark.startup.settings import EXCHANGE_PORT, PRIVATE_UMASK, UMASK, WORKER_MEMORY
 
 NAME = "ingestd-worker"
 """The process name of Spark's workers and of their daemon."""
+_FILE_SERVER = "ingestd-files"
 _ARCHIVES = (".zip", ".jar", ".egg")
 _PRELOADED = (
     "importlib.metadata",  # imported by every invalidate_caches()
@@ -59,6 +60,7 @@ _MALLOC_TRIM_THRESHOLD, _MALLOC_TOP_PAD, _MALLOC_MMAP_THRESHOLD = -1, -2, -3  # 
 _KEPT_BYTES = 256 << 20
 Serve = Callable[[socket.socket, bool], int]
 _STAGES = "ingestd.spark.stages"
+_EXCHANGE = "ingestd.spark.exchange.executor_files"  # imports Arrow, as preload() does
 _TASKS = "pyspark.worker"
 
 
@@ -83,6 +85,8 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # a worker collects garbage after each task, but not these objects
     if tasks:
+        if port := os.environ.get(EXCHANGE_PORT):
+            _start_file_server(int(port))
         # In a task the collector would visit every waiting record repeatedly and free nothing.
         gc.set_threshold(_GARBAGE_OBJECTS)
         keep_memory()
@@ -148,6 +152,19 @@ def limit_memory() -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limit = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _start_file_server(port: int) -> None:
+    """Fork the process that serves the exchange files of this executor to the others."""
+    files = importlib.import_module(_EXCHANGE)
+    listener = files.listening_socket(port)
+    if listener is None:
+        return
+    daemon = os.getpid()
+    if os.fork() == 0:
+        name_process(_FILE_SERVER)
+        files.serve_files(listener, daemon)
+    listener.close()
 
 
 def _modules() -> Iterator[str]:

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import ingestd
-from ingestd.config.spark_master import is_one_machine
+from ingestd.config.spark_master import has_executors, is_one_machine
+from ingestd.errors import ConfigError
 
 PYTHON = "spark.pyspark.python"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -73,6 +74,20 @@ _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _COLLECTOR = "-XX:+UseSerialGC"
 _SET_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+EXCHANGE_PORT = "INGESTD_EXCHANGE_PORT"
+"""The variable with the port at which an executor serves exchange files (0: any free port)."""
+EXCHANGE_PORT_SETTING = f"spark.executorEnv.{EXCHANGE_PORT}"
+# With these, blobs pass through Spark's shuffle: it encrypts them, or keeps them for executors that
+# have ended, where files end with their executor.
+_NEEDS_SHUFFLE = (
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.rpc.enabled",
+    "spark.ssl.enabled",
+    "spark.io.encryption.enabled",
+    "spark.shuffle.service.enabled",
+    "spark.decommission.enabled",
+)
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 """The variable with the memory limit of each worker in bytes."""
@@ -81,7 +96,8 @@ WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """Return all settings of a session; the user's settings `extra` override the others.
 
-    JVM options are combined instead, with the user's options last.
+    JVM options are combined instead, with the user's options last. Raises ConfigError for settings
+    that exclude each other.
     """
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}
@@ -89,9 +105,29 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
         settings = {**settings, **_LOOPBACK, **extra}
     if settings["spark.master"].startswith("k8s:"):
         settings = {**settings, **_KUBERNETES, **extra}
+    if has_executors(settings["spark.master"]):
+        settings = {**settings, **_exchange(settings)}
     settings[JVM_OPTIONS] = f"{LOG_FLAG} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
     settings[EXECUTOR_JVM_OPTIONS] = _jvm_flags(extra.get(EXECUTOR_JVM_OPTIONS, ""))
     return settings
+
+
+def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the setting of the port at which executors exchange files.
+
+    The port is empty if blobs pass through Spark's shuffle. Raises ConfigError if `settings`
+    contain a port and need the shuffle.
+    """
+    port = settings.get(EXCHANGE_PORT_SETTING)
+    needs = [name for name in _NEEDS_SHUFFLE if settings.get(name, "").strip().lower() == "true"]
+    if port and needs:
+        raise ConfigError(
+            f"{needs[0]} and {EXCHANGE_PORT_SETTING} exclude each "
+            "other: with the first, blobs pass through Spark's shuffle; set the second to ''"
+        )
+    if needs or not uses_internals():
+        return {EXCHANGE_PORT_SETTING: ""}
+    return {EXCHANGE_PORT_SETTING: "0" if port is None else port}
 
 
 def uses_internals() -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import ingestd
+from ingestd.errors import ConfigError
 from ingestd.spark.startup.settings import EXECUTOR_JVM_OPTIONS, JVM_OPTIONS, session_settings
 
 
@@ -68,3 +69,24 @@ def test_a_driver_on_kubernetes_deletes_nothing_that_the_charts_role_does_not_le
     assert session_settings(master)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
     assert session_settings({**master, name: "true"})[name] == "true"
     assert name not in session_settings({})
+
+
+PORT = "spark.executorEnv.INGESTD_EXCHANGE_PORT"
+
+
+def test_executors_exchange_files_unless_spark_encrypts_or_keeps_the_shuffle() -> None:
+    cluster = {"spark.master": "spark://host:7077"}
+    assert session_settings(cluster)[PORT] == "0"
+    assert session_settings({**cluster, PORT: "7081"})[PORT] == "7081"
+    assert session_settings({**cluster, PORT: ""})[PORT] == ""
+    assert PORT not in session_settings({"spark.master": "local[2]"})
+    for name in ("spark.network.crypto.enabled", "spark.shuffle.service.enabled"):
+        assert session_settings({**cluster, name: "true"})[PORT] == ""
+        assert session_settings({**cluster, name: "false"})[PORT] == "0"
+        with pytest.raises(ConfigError, match=f"{name}.*{PORT}"):
+            session_settings({**cluster, name: "true", PORT: "7081"})
+
+
+def test_without_internals_executors_exchange_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INGESTD_SPARK_INTERNALS", "off")
+    assert session_settings({"spark.master": "spark://host:7077", PORT: "7081"})[PORT] == ""

@@ -1,0 +1,27 @@
+"""Unlinked files in Spark's local directory, for blobs that are not kept in memory."""
+
+import os
+import tempfile
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+
+def local_directory() -> str:
+    """Return the first of the directories that Spark's JVM gives its workers for local files."""
+    return os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
+
+
+def temporary_file() -> BinaryIO:
+    """Open a file that has no name and is removed when it is closed. Raises OSError."""
+    return cast("BinaryIO", tempfile.TemporaryFile(dir=local_directory()))
+
+
+def mapped(file: BinaryIO) -> pa.Buffer:
+    """Return the bytes of a temporary file as mapped memory, which outlives the open file.
+
+    Raises OSError if the file cannot be written or mapped.
+    """
+    file.flush()
+    with pa.memory_map(f"/proc/self/fd/{file.fileno()}") as memory:
+        return memory.read_buffer()
