@@ -14,9 +14,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ from ingestd.dev.broker import DevBroker
 TOPIC = "bench.shop.orders"
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+_SAMPLE_SECONDS = 0.2
 MASTERS = ("local[1,4]", "local[2,4]", "standalone 1", "standalone 2", "local-cluster[2,1,1024]")
 
 
@@ -50,6 +52,7 @@ class ClusterPoint:
     result_bytes: int
     closure_bytes: int
     shuffled_bytes: int
+    """Bytes from stage 1 to stage 2 on a standalone cluster: exchange files and Spark's shuffle."""
     cpu_us: dict[str, float]
     """CPU microseconds for each record after the first batch, by group of processes."""
 
@@ -83,7 +86,11 @@ def _run(
 ) -> ClusterPoint:
     events = folder / "events"
     events.mkdir()
-    with _master(master, folder / "cluster") as url, metered(os.getpid()) as meter:
+    with (
+        _master(master, folder / "cluster") as url,
+        metered(os.getpid()) as meter,
+        _exchange_files(folder / "cluster") as sizes,
+    ):
         spark = {
             "spark.master": url,
             **SETTINGS,
@@ -116,9 +123,30 @@ def _run(
         bytes_through_driver=traffic.through_driver,
         result_bytes=traffic.results,
         closure_bytes=traffic.closures,
-        shuffled_bytes=traffic.shuffled,
+        shuffled_bytes=traffic.shuffled + sum(sizes.values()),
         cpu_us=_warm_cpu(meter, finished),
     )
+
+
+@contextmanager
+def _exchange_files(folder: Path) -> Iterator[dict[Path, int]]:
+    """Yield the sizes of all exchange files below a folder, which are removed during the block."""
+    sizes: dict[Path, int] = {}
+    end = threading.Event()
+
+    def watch() -> None:
+        while not end.wait(_SAMPLE_SECONDS):
+            for path in folder.glob("local/**/ingestd-exchange/*/*"):
+                with suppress(OSError):  # removed meanwhile
+                    sizes[path] = path.stat().st_size
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield sizes
+    finally:
+        end.set()
+        watcher.join()
 
 
 @contextmanager

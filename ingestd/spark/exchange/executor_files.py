@@ -61,7 +61,8 @@ class ExecutorFolder:
             return None
         parent = _parent()
         path = parent / str(self.number)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (parent, path):  # names of files are for the tasks of this executor only
+            folder.mkdir(mode=0o700, exist_ok=True)
         for other in parent.iterdir():
             if int(other.name) < self.oldest:
                 shutil.rmtree(other, ignore_errors=True)
