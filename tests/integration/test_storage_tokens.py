@@ -1,5 +1,6 @@
 """Credentials that a REST catalog hands out per table, in a real S3 server that ends them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from bench.spark_cluster import SparkCluster
 from ingestd import secret_references
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import StorageError
+from ingestd.ingest.maintenance.jobs import NotDone, do_job
+from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -25,6 +28,7 @@ from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.spark.sealed_task import SealedTask, seal
 from tests.integration.token_catalog import TokenCatalog
+from tests.support.command_line import run_command
 from tests.support.daemon import catch_up
 from tests.support.ledger import Ledger
 from tests.support.native_tables import NOW_MS, put, rows_table, write
@@ -91,6 +95,41 @@ def test_a_token_is_replaced_before_it_expires(s3: S3Server) -> None:
         first = {"s3.access-key": key, "s3.secret-key": secret}
         with pytest.raises(StorageError, match="403"):
             file_io_for(table.path, {**s3.options, **first}).list_names(table.path)
+
+
+def test_a_token_that_is_withdrawn_early_fails_one_attempt(s3: S3Server) -> None:
+    with TokenCatalog(s3, {"withdrawn": "withdrawn"}, seconds=3600) as server:
+        table = catalog_of(server).create_table(Identifier("shop", "withdrawn"), SCHEMA)
+        put(table, [{"id": 1}])
+        s3.delete_account(server.given[0][1])
+        with pytest.raises(StorageError, match="403"):
+            put(table, [{"id": 2}])
+        put(table, [{"id": 3}])
+        assert ids(table) == [1, 3]
+        assert len(server.given) == 2
+
+
+def test_maintenance_and_commands_use_the_credentials_of_a_table(
+    s3: S3Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with TokenCatalog(s3, {"kept": "kept"}, seconds=3600) as server:
+        catalog = catalog_of(server)
+        table = catalog.create_table(Identifier("shop", "kept"), SCHEMA)
+        for number in range(12):
+            put(table, [{"id": number}])
+        for kind in ("full", "expire"):
+            assert not isinstance(do_job(catalog, Job(kind, "shop.kept"), "maintenance"), NotDone)
+        (tmp_path / "token").write_text(server.token)
+        given = ["--metastore", "rest", "--uri", server.endpoint]
+        for option in (f"token-file={tmp_path / 'token'}", f"s3.endpoint={s3.endpoint}"):
+            given += ["--catalog-option", option]
+        given += ["--catalog-option", "s3.path.style.access=true"]
+        done = run_command(capsys, "read", "lake", "shop.kept", *given, "--json")
+        shown = sorted(json.loads(line)["id"] for line in done.out.splitlines())
+        assert shown == list(range(12))
+        orphans = ("remove-orphans", "lake", "shop.kept", "--older-than", "0 ms", "--yes")
+        assert run_command(capsys, *orphans, *given).code == 0
+        assert ids(server.table("kept")) == list(range(12))
 
 
 def test_a_task_asks_for_credentials_itself_and_carries_none(

@@ -57,6 +57,10 @@ class TableCredentials:
         """
         return _renewed(self).current()
 
+    def discard(self) -> None:
+        """Forget the token, which the store has refused: the next request asks for another."""
+        _renewed(self).discard()
+
 
 class RenewedToken:
     """The newest token of one table in this process, and when to ask for the next one."""
@@ -85,6 +89,10 @@ class RenewedToken:
             if newest is None or newest is token:
                 newest = self._take(self._fetch(_RETRIES), now)
             return newest.options
+
+    def discard(self) -> None:
+        """Forget the token before it expires."""
+        self._token = None
 
     def _renewed_beside(self, token: StorageToken, now: float) -> StorageToken:
         """Return the next token, or the given valid one if there is no other yet."""

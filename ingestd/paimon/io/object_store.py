@@ -22,7 +22,13 @@ from typing import Any
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from ingestd.errors import ConfigError, StorageError, UnsupportedError
@@ -45,6 +51,7 @@ _DIRECTORY = ".directory"
 _WHOLE_BYTES = 8 << 20
 """Objects up to this size are read with one request."""
 _MISSING = (FileNotFoundError, NotFoundError)
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
 PART_BYTES = 8 << 20
 _SINGLE_PUT_BYTES = 16 << 20
 """Files up to this size are uploaded with one request, which holds them in memory."""
@@ -79,7 +86,7 @@ class ObjectFileIO:
     def read_bytes(self, path: str) -> bytes:
         """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
         store, key = self._resolve(path)
-        with _storage_errors("read", path, missing_passes=True):
+        with self._errors("read", path, missing_passes=True):
             return obstore.get(store, key).bytes().to_bytes()
 
     def write_new(self, path: str, data: bytes) -> None:
@@ -97,7 +104,7 @@ class ObjectFileIO:
         request finds the object that the first request wrote.
         """
         store, key = self._resolve(path)
-        with _storage_errors("publish", path):
+        with self._errors("publish", path):
             try:
                 obstore.put(store, key, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
@@ -107,7 +114,7 @@ class ObjectFileIO:
     def overwrite(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
         store, key = self._resolve(path)
-        with _storage_errors("overwrite", path):
+        with self._errors("overwrite", path):
             obstore.put(store, key, data)
 
     def list_names(self, directory: str) -> list[str]:
@@ -120,7 +127,7 @@ class ObjectFileIO:
         Directories have the size and the modification time 0.
         """
         store, key = self._resolve(directory)
-        with _storage_errors("list", directory):
+        with self._errors("list", directory):
             listing = obstore.list_with_delimiter(store, key)
         entries = [
             DirectoryEntry(_name(folder), True, 0, 0) for folder in listing["common_prefixes"]
@@ -134,7 +141,7 @@ class ObjectFileIO:
     def exists(self, path: str) -> bool:
         """Return whether an object with this path, or any object below it, exists."""
         store, key = self._resolve(path)
-        with _storage_errors("look at", path):
+        with self._errors("look at", path):
             try:
                 obstore.head(store, key)
             except _MISSING:
@@ -144,7 +151,7 @@ class ObjectFileIO:
     def size(self, path: str) -> int:
         """Return the size of an object in bytes. Raises FileNotFoundError, StorageError."""
         store, key = self._resolve(path)
-        with _storage_errors("look at", path, missing_passes=True):
+        with self._errors("look at", path, missing_passes=True):
             return int(obstore.head(store, key)["size"])
 
     def make_directory(self, path: str) -> None:
@@ -169,7 +176,7 @@ class ObjectFileIO:
         Only a directory created by `make_directory` can be empty.
         """
         store, key = self._resolve(path)
-        with _storage_errors("delete", path):
+        with self._errors("delete", path):
             if set(_below(store, key)) != {f"{key}/{_DIRECTORY}"}:
                 return False
             obstore.delete(store, f"{key}/{_DIRECTORY}")
@@ -178,7 +185,7 @@ class ObjectFileIO:
     def delete_tree(self, path: str) -> None:
         """Delete all objects below a directory, if it exists."""
         store, key = self._resolve(path)
-        with _storage_errors("delete", path):
+        with self._errors("delete", path):
             if keys := list(_below(store, key)):
                 obstore.delete(store, keys)
 
@@ -192,7 +199,7 @@ class ObjectFileIO:
         keys = list(_below(store, old))
         if self.exists(target) or not keys:
             raise StorageError(f"cannot rename {source} to {target}: taken, or nothing there")
-        with _storage_errors("rename", source):
+        with self._errors("rename", source):
             for key in keys:
                 obstore.copy(store, key, new + key[len(old) :])
             obstore.delete(store, keys)
@@ -207,18 +214,29 @@ class ObjectFileIO:
         with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
-            with _storage_errors("write", path):
+            with self._errors("write", path):
                 upload_new(store, key, Path(local.name), path)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a seekable stream of an object. Raises FileNotFoundError, StorageError."""
         store, key = self._resolve(path)
-        with _storage_errors("open", path, missing_passes=True):
+        with self._errors("open", path, missing_passes=True):
             response = obstore.get(store, key)
             size = int(response.meta["size"])
             if size <= _WHOLE_BYTES:
                 return pa.BufferReader(pa.py_buffer(response.bytes()))
         return pa.PythonFile(ObjectReader(partial(self._resolve, path), path, size), mode="r")
+
+    @contextlib.contextmanager
+    def _errors(self, what: str, path: str, *, missing_passes: bool = False) -> Iterator[None]:
+        """Raise errors of the store with the path; credentials that it refuses are not kept."""
+        try:
+            with _storage_errors(what, path, missing_passes=missing_passes):
+                yield
+        except StorageError as error:
+            if self.credentials is not None and isinstance(error.__cause__, _REFUSED):
+                self.credentials.discard()
+            raise
 
     def _resolve(self, path: str) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")

@@ -20,6 +20,10 @@ class StoreCredentials(Protocol):
         """Return all options of the store, by Paimon's names, with credentials valid now."""
         ...
 
+    def discard(self) -> None:
+        """Forget the credentials, which the store has refused."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Family:

@@ -71,6 +71,13 @@ def test_a_valid_token_is_used_as_long_as_the_catalog_does_not_respond() -> None
     assert catalog.number_at(101.0) == 2
 
 
+def test_a_token_that_the_store_refused_is_not_used_again() -> None:
+    catalog = Catalog(HOUR)
+    catalog.number_at(0.0)
+    catalog.renewed.discard()
+    assert [catalog.number_at(at) for at in (1.0, 2.0)] == [2, 2]
+
+
 def opened(server: ScriptedServer, *replies: Reply, **options: str) -> Any:
     """The FileIO of a table; a task asks for the configuration once more."""
     server.script[:] = [CONFIG, TABLE, CONFIG, *replies]
