@@ -23,7 +23,13 @@ from ingestd.errors import RetryableError
 from ingestd.ingest.batch_events import TableCommit
 from ingestd.ingest.maintenance.backlog import Backlog
 from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
-from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, MaintenanceScheduler
+from ingestd.ingest.maintenance.scheduler import (
+    Due,
+    Job,
+    MaintenancePace,
+    MaintenanceScheduler,
+    RunCounts,
+)
 from ingestd.ingest.maintenance.table_maintenance import CompactionOutcome
 from ingestd.log import redact
 from ingestd.paimon.catalog.base import TableNotFoundError
@@ -176,11 +182,9 @@ class Maintenance:
     def document(self) -> dict[str, Any]:
         """Return the section `maintenance` of /status."""
         with self._changed:
-            sorted_runs, over = (
-                self._scheduler.sorted_run_counts(),
-                sorted(self._scheduler.over_stop()),
-            )
-        return self._record.document(sorted_runs, over)
+            counts = self._scheduler.sorted_run_counts()
+            over = sorted(self._scheduler.over_stop())
+        return self._record.document(counts, over)
 
     def _is_triggered(self) -> bool:
         return bool(self._scheduler.triggered(self._ticks()))
@@ -282,14 +286,10 @@ class MaintenanceRecord:
         self._waiting: str | None = None
         self._waited = 0.0
 
-    def sorted_runs(self, table: str, sorted_runs: tuple[int | None, int | None]) -> None:
-        """Set the gauges of a table: level-0 files, and most sorted runs in one of its buckets.
-
-        Does nothing if a count is None.
-        """
-        level_0, runs = sorted_runs
-        if level_0 is not None and runs is not None:
-            metrics.record_sorted_runs(table, level_0, runs)
+    def sorted_runs(self, table: str, counts: RunCounts) -> None:
+        """Set the gauges of the sorted runs of a table, unless a count is None."""
+        if counts.level_0 is not None and counts.sorted_runs is not None:
+            metrics.record_sorted_runs(table, counts.level_0, counts.sorted_runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
         """Record that ingest begins to wait; `tables` are the tables above their stop trigger.
@@ -323,13 +323,10 @@ class MaintenanceRecord:
         else:
             self._not_done(done)
 
-    def document(
-        self, sorted_runs: Mapping[str, tuple[int | None, int | None]], over: Sequence[str]
-    ) -> dict[str, Any]:
+    def document(self, counts: Mapping[str, RunCounts], over: Sequence[str]) -> dict[str, Any]:
         """Return the section for /status: jobs are newest first, times in seconds since 1970.
 
-        `sorted_runs` maps tables to their level-0 files and most sorted runs in a bucket, `over`
-        are the tables above their stop trigger.
+        `counts` maps tables to their sorted runs, `over` are the tables above their stop trigger.
         """
         with self._lock:
             return {
@@ -337,10 +334,7 @@ class MaintenanceRecord:
                 "throttled_by": self._waiting,
                 "throttled_seconds": round(self._waited, 3),
                 "over_stop_trigger": list(over),
-                "tables": {
-                    name: {"level_0": level_0, "sorted_runs": runs}
-                    for name, (level_0, runs) in sorted(sorted_runs.items())
-                },
+                "tables": {name: counts[name]._asdict() for name in sorted(counts)},
                 "compactions": list(reversed(self._compactions)),
                 "expiries": list(reversed(self._expiries)),
             }

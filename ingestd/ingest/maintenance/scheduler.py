@@ -9,7 +9,7 @@ Compactions wait while the stream has a backlog, unless they are urgent.
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.table_maintenance import (
@@ -49,6 +49,13 @@ class MaintenancePace:
     compacts: bool = True
     expires: bool = True
     expiry_interval: float = 60.0
+
+
+class RunCounts(NamedTuple):
+    """A table's level-0 files, and the most sorted runs that a bucket has; None if unknown."""
+
+    level_0: int | None = None
+    sorted_runs: int | None = None
 
 
 class MaintenanceScheduler:
@@ -123,13 +130,10 @@ class MaintenanceScheduler:
         self._work.pop(table, None)
         self._over.discard(table)
 
-    def sorted_runs(self, name: str) -> tuple[int | None, int | None]:
-        """Return a table's number of level-0 files, and the most sorted runs that a bucket has.
-
-        Both are None if unknown.
-        """
+    def sorted_runs(self, name: str) -> RunCounts:
+        """Return the counts of sorted runs of a table."""
         work = self._work.get(name)
-        return (None, None) if work is None else (work.level_0, work.runs)
+        return RunCounts() if work is None else RunCounts(work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
         """Return the tables for which ingestion must wait.
@@ -149,9 +153,9 @@ class MaintenanceScheduler:
             if work.running or (work.due_since is not None and work.is_due(now) and _may_run(work))
         ]
 
-    def sorted_run_counts(self) -> Mapping[str, tuple[int | None, int | None]]:
+    def sorted_run_counts(self) -> Mapping[str, RunCounts]:
         """Return the result of `sorted_runs` for every table, by name."""
-        return {name: (work.level_0, work.runs) for name, work in self._work.items()}
+        return {name: self.sorted_runs(name) for name in self._work}
 
     def _refuse(self, name: str, error: IngestdError) -> None:
         """Remove a table with invalid options from maintenance, and log a warning."""

@@ -47,7 +47,8 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
     limit = 2.0**62 if kind.precision <= _COMPACT_DIGITS else 10.0**kind.precision * (1 - 1e-9)
     doubtful = _bounds(words, chosen) >= limit
     if bool(doubtful.any()):
-        row_by_row(words, taken_back, chosen, _adding(kind.precision), (result, present, doubtful))
+        step = _adding(kind.precision)
+        row_by_row(words, taken_back, chosen, step, doubtful, result=result, present=present)
     return _from_words(result, present, kind)
 
 
@@ -64,7 +65,8 @@ def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     result, present = np.zeros((events.count, 2), np.int64), np.zeros(events.count, np.bool_)
     step = _multiplying(kind.precision, kind.scale)
     every = np.ones(events.count, np.bool_)
-    row_by_row(words, ops[chosen.at] == RETRACT, chosen, step, (result, present, every))
+    taken_back = ops[chosen.at] == RETRACT
+    row_by_row(words, taken_back, chosen, step, every, result=result, present=present)
     return _from_words(result, present, kind)
 
 
@@ -73,17 +75,18 @@ def row_by_row(
     taken_back: Mask,
     chosen: Chosen,
     step: Step,
-    into: tuple[DecimalWords, Mask, Mask],
+    wanted: Mask,
+    *,
+    result: DecimalWords,
+    present: Mask,
 ) -> None:
     """Fold the decimals of some keys one row at a time, as Java does.
 
     `words` (n, 2) are the 64-bit words of the unscaled decimals of the chosen events, the lower
     word first; `taken_back` (n,) marks retractions. `step` returns the new result of a key, given
-    the previous result (None: no result), a value, and whether it is retracted. `into` has the
-    results (keys, 2) and the mask of keys with a result, both updated in place, and the mask of the
-    keys to fold.
+    the previous result (None: no result), a value, and whether it is retracted. `wanted` marks the
+    keys to fold. `result` (keys, 2) and the mask `present` of keys with a result are updated.
     """
-    result, present, wanted = into
     recomputed = np.flatnonzero(wanted[chosen.key])
     decoded: dict[int, int | None] = {}
     rows = zip(

@@ -176,7 +176,8 @@ def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFuncti
     kept = np.ones(len(codes), np.bool_)
     if function.distinct:
         kept = first_of_each(elements.key, codes) | _raw(elements, events, ops, turns)
-    return _folded(elements, kept, collecting(function.distinct), (codes, ops, retracts, column))
+    fold = collecting(function.distinct)
+    return _folded(elements, kept, codes, ops, retracts, fold, cell_type=column.type)
 
 
 def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask:
@@ -202,7 +203,7 @@ def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunc
     if bool(retracts.any()):
         retracts |= _keys_with(events, ops == REVERSED)
     kept = last_of_each(elements.key, codes)
-    return _folded(elements, kept, mapping(), (codes, ops, retracts, column))
+    return _folded(elements, kept, codes, ops, retracts, mapping(), cell_type=column.type)
 
 
 def nested_update(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
@@ -225,7 +226,7 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
         kept &= last_of_each(elements.key, codes)
     kept |= (elements.cells == 1)[elements.key]
     fold = nesting(bool(function.nested_key), function.count_limit)
-    return _folded(elements, kept, fold, (codes, ops, step_keys, column))
+    return _folded(elements, kept, codes, ops, step_keys, fold, cell_type=column.type)
 
 
 def nested_partial_update(
@@ -260,22 +261,27 @@ def nested_partial_update(
 
 
 def _folded(
-    elements: Elements, kept: Mask, fold: Fold, how: tuple[Indices, Ops, Mask, Column]
+    elements: Elements,
+    kept: Mask,
+    codes: Indices,
+    ops: Ops,
+    step_keys: Mask,
+    fold: Fold,
+    *,
+    cell_type: pa.DataType,
 ) -> Array:
     """Return the cells of keys folded in arrays, joined with those of keys folded by steps.
 
-    `kept` marks the elements that arrays keep; `how` has the codes of the elements, the operations,
-    the keys to fold by steps, and the column.
+    `kept` marks the elements that arrays keep, and `step_keys` the keys to fold by steps.
     """
-    codes, ops, step_keys, column = how
     at = np.flatnonzero(kept & ~step_keys[elements.key])
     if not bool(step_keys.any()):
-        return elements.gather(at, column.type)
+        return elements.gather(at, cell_type)
     stepped, present = stepwise(elements, codes, ops, step_keys, fold)
     at = np.concatenate([at, stepped])
     at = at[np.argsort(elements.key[at], kind="stable")]
     offsets = list_offsets(elements.key[at], present)
-    return list_array(column.type, offsets, elements.values.take(at))
+    return list_array(cell_type, offsets, elements.values.take(at))
 
 
 def _row_codes(rows: Array, names: tuple[str, ...]) -> Indices:

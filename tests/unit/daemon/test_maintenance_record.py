@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY
 
 from ingestd.daemon.maintenance import MaintenanceRecord
 from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone
-from ingestd.ingest.maintenance.scheduler import Job
+from ingestd.ingest.maintenance.scheduler import Job, RunCounts
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 COMPACT, EXPIRE = Job("compact", "db.rec"), Job("expire", "db.rec")
@@ -87,7 +87,7 @@ def test_what_fails_is_reported_with_its_reason(
 
 def test_tables_and_waits_are_in_the_document(record: MaintenanceRecord) -> None:
     record.throttled("sorted-runs", ["db.rec"])
-    told = record.document({"db.rec": (4, 9), "db.new": (None, None)}, ["db.rec"])
+    told = record.document({"db.rec": RunCounts(4, 9), "db.new": RunCounts()}, ["db.rec"])
     assert told["throttled_by"] == "sorted-runs"
     assert told["tables"]["db.rec"] == {"level_0": 4, "sorted_runs": 9}
     record.released("sorted-runs", 1.5)
@@ -96,7 +96,7 @@ def test_tables_and_waits_are_in_the_document(record: MaintenanceRecord) -> None
 
 
 def test_gauges_wait_until_the_sorted_runs_are_known(record: MaintenanceRecord) -> None:
-    record.sorted_runs("db.unknown", (None, None))
+    record.sorted_runs("db.unknown", RunCounts())
     assert REGISTRY.get_sample_value("ingestd_sorted_runs", {"table": "db.unknown"}) is None
-    record.sorted_runs("db.rec", (4, 9))
+    record.sorted_runs("db.rec", RunCounts(4, 9))
     assert (value("ingestd_level0_files"), value("ingestd_sorted_runs")) == (4, 9)
