@@ -37,6 +37,7 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.spark import micro_batch, prefetch
 
@@ -75,16 +76,22 @@ class _Silent:
 
 
 class OneProcess:
-    """A pipeline over topics that this object makes up; one topic partition per table."""
+    """A pipeline over topics that this object makes up; one topic partition per table.
+
+    `storage` are the options of an object store, if the warehouse is not a folder.
+    """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | str,
         options: Mapping[str, str],
         partition_keys: Sequence[str],
         tasks: int = 1,
+        storage: Mapping[str, str] | None = None,
     ) -> None:
-        self.io = LocalFileIO(sync=False)
+        self.io: FileIO = LocalFileIO(sync=False)
+        if storage is not None:
+            self.io = file_io_for(str(folder), storage)
         self.catalog = FilesystemCatalog(str(folder), self.io)
         defaults = TableSettings(None, tuple(partition_keys), dict(options))
         kafka = KafkaSource(SOURCE, (), topic_pattern=".*", properties={"bootstrap.servers": "-"})
@@ -98,6 +105,7 @@ class OneProcess:
             defaults=defaults,
             tables={},
             max_offsets_per_trigger={},
+            catalog_options=storage or {},
         )
         self._logs: dict[str, list[tuple[bytes, bytes]]] = {}
         self._done: dict[str, int] = {}

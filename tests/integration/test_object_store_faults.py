@@ -5,11 +5,13 @@ With INGESTD_LONG=1 each of four processes commits 400 times.
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
 import pytest
 
+from bench.one_process import OneProcess
 from ingestd.errors import CommitUnknownError, StorageError
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
@@ -123,6 +125,23 @@ def test_warm_commits_list_nothing(io: FileIO, root: str, proxy: FaultyProxy) ->
     assert proxy.count("PUT") >= 10 * 4, "the requests came by here"
     assert proxy.count("LIST") == 0
     assert proxy.count("GET") + proxy.count("HEAD") <= 10 * 7
+
+
+@pytest.mark.parametrize("tables", [1, 100])
+def test_a_batch_makes_twelve_requests_a_table(
+    tables: int, options: dict[str, str], root: str, proxy: FaultyProxy
+) -> None:
+    """The figures of docs/performance.md; the twelfth is one for all tables."""
+    pipeline = OneProcess(root, {"bucket": "1"}, (), storage=options)
+    pipeline.open()
+    for number in range(3):
+        proxy.forget()
+        pipeline.batch({f"t{one}": [{"k": number}] for one in range(tables)}, ["k"])
+    assert Counter(seen.kind for seen in proxy.seen) == {
+        "PUT": 6 * tables + 1,
+        "GET": 2 * tables,
+        "HEAD": 3 * tables,
+    }
 
 
 def test_rows_come_back_through_a_network_that_cuts_and_refuses(
