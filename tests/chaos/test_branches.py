@@ -23,7 +23,8 @@ from ingestd.paimon.table.retention.branches import create_branch, drop_branch, 
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
-from ingestd.paimon.table.retention.tags import create_tag
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
+from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.stopping_io import StoppingIO
 from tests.support.truth_rig import Topic, Truth
@@ -124,6 +125,23 @@ def test_a_table_to_which_the_routing_returns_gets_what_the_branch_got(truth: Tr
     on_branch.live()
     truth.live()
     assert truth.ids("orders") == truth.ids(BRANCH) == truth.ids("users") == list(range(20))
+
+
+def test_a_table_that_was_rolled_back_since_keeps_no_snapshot_that_the_branch_does_not_continue(
+    truth: Truth,
+) -> None:
+    on_branch = branched(truth)
+    table = truth.table("orders")
+    delete_tags(table, "fix")
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+    truth.live()
+    goes_on(truth, 10)
+    on_branch.live()
+    fast_forward(truth.table("orders"), "fix")
+    assert snapshot_ids(table.io, table.paths)[0] > 1
+    truth.live()
+    assert truth.ids("orders") == truth.ids("users") == list(range(20))
+    assert verify(truth.table("orders")) == []
 
 
 def test_another_source_table_finds_a_forwarded_table_as_it_was(truth: Truth) -> None:

@@ -10,6 +10,7 @@ from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
+from ingestd.paimon.spec.snapshot import BASE_PROPERTY
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -102,7 +103,8 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """Return the ids of the snapshots of the table that `fast_forward` replaces.
 
-    These are all if the branch has expired snapshots that the table would lack between its own.
+    These are all if the snapshots of the branch would not continue the older ones, because the
+    branch has expired some, or the table was rolled back since.
     Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     if table.branch == name:
@@ -113,8 +115,11 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     if first is None:
         raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
     ids = snapshot_ids(table.io, table.paths)
-    older = [id_ for id_ in ids if id_ < first]
-    return ids[len(older) :] if first - 1 in older else ids
+    below = find_snapshot(table.io, table.paths, first - 1)
+    base = read_snapshot(source.io, source.paths, first).properties.get(BASE_PROPERTY)
+    # Snapshots of Java do not name their base.
+    continues = below is not None and base in (None, below.delta_manifest_list)
+    return [id_ for id_ in ids if id_ >= first] if continues else ids
 
 
 def _delete_from(table: FileStoreTable, first_tag: int, first: int, last_schema: int) -> None:
