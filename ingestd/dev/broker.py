@@ -250,19 +250,14 @@ class DevBroker:
         self.start()
 
     def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        config: Mapping[str, str] | None = None,
-        *,
-        replicas: int = 1,
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
         """Create a topic with the topic properties `config`.
 
         Raises BrokerError if the broker rejects the request or does not respond.
         """
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": _LOG_ERRORS})
-        topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
+        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         try:
             admin.create_topics([topic])[name].result(_START_SECONDS)
         except KafkaException as error:

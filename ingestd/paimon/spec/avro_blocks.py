@@ -38,6 +38,7 @@ _HEADER_SCHEMA = fastavro.parse_schema(
         ],
     }
 )
+_LEVEL = 1
 _CHECKSUM = "ingestd.crc32"
 """The header entry with the checksum of the file; the Avro format itself has no checksum."""
 BROKEN = (
@@ -76,15 +77,14 @@ def encode_blocks(
     schema: str,
     blocks: Sequence[tuple[int, bytes]],
     codec: str = "zstandard",
-    level: int = 1,
     header: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return a container file with these blocks, each given as (record count, encoded records).
 
-    `codec` is a name such as "null", "deflate" or "zstandard"; `level` is the compression level of
-    zstandard; `header` are further entries of the file's header.
+    `codec` is a name such as "null", "deflate" or "zstandard", which compresses with level 1;
+    `header` are further entries of the file's header.
     """
-    packed = BlockWriter(schema, io.BytesIO(), codec, level, header)
+    packed = BlockWriter(schema, io.BytesIO(), codec, _LEVEL, header)
     for count, payload in blocks:
         packed.add(count, payload)
     out = io.BytesIO()

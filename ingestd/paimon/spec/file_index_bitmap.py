@@ -118,7 +118,6 @@ class BitmapIndex:
     type: DataType
     source: str
     row_count: int
-    value_count: int
     null_offset: int | None
     blocks: tuple[tuple[Cell, int], ...]
     body: int
@@ -238,12 +237,11 @@ def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | 
     if not has_bitmap(t) or not data or data[0] not in BITMAP_VERSIONS:
         return None
     with IndexDamage(_KIND, source):
-        version, row_count, value_count, has_null = _HEADER.unpack_from(data)
+        version, row_count, count, has_null = _HEADER.unpack_from(data)
         at, null_offset = _HEADER.size, None
         if has_null:
             (null_offset,) = INT.unpack_from(data, at)
             at += INT.size if version == 1 else _PLACE.size
-        count = value_count
         if version != 1:
             (count,) = INT.unpack_from(data, at)
             at += INT.size
@@ -257,4 +255,4 @@ def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | 
             start = at + INT.size
             firsts = [(value, start + offset) for value, offset in firsts]
             at = start + size
-        return BitmapIndex(data, t, source, row_count, value_count, null_offset, tuple(firsts), at)
+        return BitmapIndex(data, t, source, row_count, null_offset, tuple(firsts), at)

@@ -34,7 +34,7 @@ def rows_of(data: bytes) -> list[dict[str, int]]:
 def test_blocks_of_every_codec_come_back(codec: str) -> None:
     parts = [ROWS[:60], ROWS[60:]]
     blocks = [(len(part), encode_records(SCHEMA, part)) for part in parts]
-    data = encode_blocks(TEXT, blocks, codec, 3)
+    data = encode_blocks(TEXT, blocks, codec)
     assert rows_of(data) == ROWS
     if codec not in ("zstandard", "snappy"):  # of which the library needs others
         assert list(fastavro.reader(io.BytesIO(data))) == ROWS
