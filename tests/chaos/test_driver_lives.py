@@ -15,7 +15,7 @@ import pytest
 from ingestd.errors import IngestdError
 from tests.chaos.driver_rules import RULES
 from tests.support.driver_actions import ACTIONS, drawn, play
-from tests.support.driver_lives import BrokenError, World, born
+from tests.support.driver_lives import BrokenError, World, born, rejected
 from tests.support.fast_driver import fast_driver
 
 pytestmark = pytest.mark.chaos
@@ -110,6 +110,10 @@ def test_unread_records_of_each_partition_of_an_ended_topic_are_named(births: Bi
             "produce, beside produce_orders, produce, beside roll_back_users, clock_behind, "
             "rename_source",
         ),
+        (
+            ("earliest-offset", "fail", -1),
+            "produce, produce, produce, run_to_end, roll_back_users, split_source",
+        ),
     ],
 )
 def test_dead_letters_of_a_renamed_source_are_not_written_again(
@@ -139,3 +143,10 @@ def test_rows_are_not_written_again_after_another_writer_expired_their_commit(
     """The daemon ended after a commit, before it wrote the claims file."""
     world = play(births[kind].copy(), life.split(", "))
     assert any("the rows of a later commit would be written again" in one for one in world.trace)
+
+
+def test_a_table_goes_on_if_its_topic_gets_a_source_of_its_own(births: Births) -> None:
+    world = births["earliest-offset", "fail", -1].copy()
+    for actions in (["split_source", "produce"], ["split_source", "produce"]):
+        play(world, actions)
+        assert all(number < 0 for _, number in rejected(world.home))

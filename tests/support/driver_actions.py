@@ -164,6 +164,16 @@ def rename_source(world: World) -> bool:
 
 
 @action
+def split_source(world: World) -> bool:
+    """Users are read by a source of their own, or by the first one again."""
+    if world.home.truth.second_source is None:
+        world.set(second_source="second", second_topics=("shop.users",))
+    else:
+        world.set(second_source=None, second_topics=())
+    return True
+
+
+@action
 def rename_pipeline(world: World) -> bool:
     truth = world.home.truth
     world.set(name=f"{truth.name}x", formerly=(truth.name, *truth.formerly))
@@ -319,7 +329,7 @@ def _is_thing_to_others(name: str) -> bool:
 
     A folder is put back when the daemon is stopped, as the documents say.
     """
-    own = ("run", "die", "policy", "batches", "refresh", "another_w", "change", "move")
+    own = ("run", "die", "policy", "batches", "refresh", "another_w", "change", "move", "split")
     return not name.startswith((*own, "rename", "restore"))
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from ingestd.ingest.tables.claims import claims_path
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema_change import AddColumn, SetOption
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     CommitKind,
@@ -126,6 +127,11 @@ def restore_users(world: World) -> bool:
 
 
 @action
+def restore_letters(world: World) -> bool:
+    return _restore(world, world.home.path(LETTERS))
+
+
+@action
 def restore_tables(world: World) -> bool:
     return _restore(world, f"{world.home.warehouse}/lake.db")
 
@@ -158,6 +164,20 @@ def drop_users(world: World) -> bool:
 
 
 @action
+def create_orders_table_again(world: World) -> bool:
+    """Another client drops the table and creates it again, without the marks of a pipeline."""
+    home = world.home
+    if not home.has("orders"):
+        return False
+    schema = home.truth.table("orders").schema
+    kept = {name: one for name, one in schema.options.items() if not name.startswith("ingestd")}
+    _drop(world, "orders")
+    created = replace(schema, id=0, options=kept)
+    home.truth.catalog.create_table(Identifier(DATABASE, "orders"), created, ignore_if_exists=False)
+    return True
+
+
+@action
 def drop_letters(world: World) -> bool:
     world.home.letters_gone |= {-number for number in range(1, world.numbers + 1)}
     return _drop(world, LETTERS)
@@ -167,6 +187,18 @@ def _put(home: Home, name: str, snapshot: Snapshot) -> bool:
     table = home.truth.table(name)
     table.io.overwrite(table.paths.snapshot(snapshot.id), encode_snapshot(snapshot))
     table.io.overwrite(table.paths.latest_hint, str(snapshot.id).encode())
+    return True
+
+
+@action
+def foreign_column(world: World) -> bool:
+    """Another client adds a column."""
+    home = world.home
+    if not home.has("orders"):
+        return False
+    name = f"note_{len(home.truth.table('orders').schema.fields)}"
+    changes = [AddColumn((name,), DataType("STRING"))]
+    home.truth.catalog.alter_table(Identifier(DATABASE, "orders"), changes, world.clock[0])
     return True
 
 

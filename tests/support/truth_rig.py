@@ -185,6 +185,8 @@ class Truth:
     database: str = DATABASE
     source: str = "src"
     second_source: str | None = None
+    second_topics: tuple[str, ...] = ()
+    """The topics of the second source, which the first one leaves out; all of them by default."""
     startup: StartupMode = "earliest-offset"
     merge_shards: bool = False
     pattern: str = ".*"
@@ -241,8 +243,9 @@ class Truth:
         sources = {
             name: KafkaSource(
                 name,
-                (),
-                topic_pattern=self.pattern,
+                self.second_topics if name == self.second_source else (),
+                topic_pattern=None if self._is_apart(name) else self.pattern,
+                topic_exclude=() if name == self.second_source else self.second_topics,
                 on_offset_out_of_range=self.policy,
                 startup_mode=self.startup,
             )
@@ -266,6 +269,9 @@ class Truth:
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(write_tasks=1),
         )
+
+    def _is_apart(self, source: str) -> bool:
+        return source == self.second_source and bool(self.second_topics)
 
     @property
     def catalog(self) -> Catalog:

@@ -62,7 +62,12 @@ from ingestd.ingest.tables.log_positions import (
     replaced,
 )
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines
-from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
+from ingestd.ingest.tables.progress import (
+    TableProgress,
+    decode_properties,
+    pipelines_in,
+    property_names,
+)
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, SourcePartition, TopicOffsets
 from ingestd.kafka.producer import produce
@@ -200,24 +205,40 @@ def _refuse_unnoticed_rename(
 def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
     """Log renamed sources, and rename them in progress records.
 
-    A source was renamed if another source has read its topics before. Positions are stored by topic
-    and do not change; source tables are stored with the name of the source.
+    A source was renamed, at least for a topic, if another source has read the topic before.
+    Positions are stored by topic and do not change; source tables are stored with the name of the
+    source.
     """
     renamed = _renamed(registry.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
     # A table without new rows may have an old record, even if other records are newer.
-    records = [
-        table.progress.pipeline for table in registry.tables.values() if table.progress is not None
-    ]
+    records = {
+        name: table.progress
+        for name, table in registry.tables.items()
+        if table.progress is not None
+    }
     renamed_in_records = {
-        old: new for record in records for old, new in _renamed(record.topics, logs).items()
+        old: new
+        for record in records.values()
+        for old, new in _renamed(record.pipeline.topics, logs).items()
     }
     names = {**renamed_in_records, **renamed}
-    registry.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
+    gone = {old: new for old, new in names.items() if old not in settings.sources}
+    for table, record in records.items():
+        registry.rename_sources(table, {**gone, **_renamed_for(record, logs)})
     topics = {**registry.progress.topics, **logs.names}
     sources = registry.progress.sources | set(renamed.values())
     registry.note(replace(registry.progress, topics=topics, sources=sources))
+
+
+def _renamed_for(record: TableProgress, logs: Logs) -> dict[str, str]:
+    """Return the sources of a table that other sources have replaced for all of its topics."""
+    known = record.pipeline.topics
+    fed = {key: name for key, name in known.items() if key in record.topic_keys}
+    topics = {name.topic for name in fed.values()}
+    reading = {name.source for name in logs.names.values() if name.topic in topics}
+    return {old: new for old, new in _renamed(fed, logs).items() if old not in reading}
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:

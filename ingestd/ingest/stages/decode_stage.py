@@ -343,7 +343,8 @@ class _DecodeTask:
         new = [letter for letter in dead_letters if letter.rejected.offset >= covered[letter.table]]
         if context.dead_letter_topic is None:
             pipelines, until = context.pipelines, target.covered_until(*position)
-            others = context.sources.keys() - {source}
+            reading = {n for n, one in context.sources.items() if one.kafka.selects(chunk.topic)}
+            others = reading - {source}
             new = without_stored(target.table, pipelines, others, new, until)
         new = self._findings.note_rejected(source, new, self._context.error_policy)
         if not new:

@@ -423,21 +423,19 @@ class TableRegistry:
                 refreshed.append(name)
         return refreshed
 
-    def rename_sources(self, names: Mapping[str, str]) -> None:
-        """Rename sources in the progress records of the tables; `names` maps old to new names.
+    def rename_sources(self, name: str, names: Mapping[str, str]) -> None:
+        """Rename sources in the progress record of a table; `names` maps old to new names.
 
-        The next commit to a table stores its changed record.
+        The next commit to the table stores its changed record. The table must have a record.
         """
-        for table, managed in self.tables.items():
-            if names and managed.progress is not None:
-                source_tables = frozenset(
-                    source_table._replace(
-                        source=names.get(source_table.source, source_table.source)
-                    )
-                    for source_table in managed.progress.source_tables
-                )
-                renamed = replace(managed.progress, source_tables=source_tables)
-                self.tables[table] = replace(managed, progress=renamed)
+        managed = self.tables[name]
+        if names and managed.progress is not None:
+            source_tables = frozenset(
+                source_table._replace(source=names.get(source_table.source, source_table.source))
+                for source_table in managed.progress.source_tables
+            )
+            renamed = replace(managed.progress, source_tables=source_tables)
+            self.tables[name] = replace(managed, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
         """Return the positions that a batch covers by log, and add new logs to the progress."""
