@@ -150,3 +150,17 @@ def test_a_table_goes_on_if_its_topic_gets_a_source_of_its_own(births: Births) -
     for actions in (["split_source", "produce"], ["split_source", "produce"]):
         play(world, actions)
         assert all(number < 0 for _, number in rejected(world.home))
+
+
+@pytest.mark.parametrize(
+    "life",
+    [
+        "run_to_end, create_orders_table_again, produce, beside create_orders_table_again",
+        "produce, drop_orders, beside create_orders_table_again",
+    ],
+)
+def test_a_table_that_is_created_again_before_its_first_commit_does_not_get_lost_files(
+    births: Births, life: str
+) -> None:
+    world = play(births["earliest-offset", "fail", -1].copy(), life.split(", "))
+    assert "CommitConflictError" in world.trace

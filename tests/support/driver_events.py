@@ -172,7 +172,7 @@ def create_orders_table_again(world: World) -> bool:
     schema = home.truth.table("orders").schema
     kept = {name: one for name, one in schema.options.items() if not name.startswith("ingestd")}
     _drop(world, "orders")
-    created = replace(schema, id=0, options=kept)
+    created = replace(schema, id=0, options=kept, time_millis=world.clock[0])
     home.truth.catalog.create_table(Identifier(DATABASE, "orders"), created, ignore_if_exists=False)
     return True
 

@@ -66,7 +66,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.metadata.table_state import TableState, with_user
+from ingestd.paimon.table.metadata.table_state import TableState, refuse_replaced, with_user
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.writable import check_writable
 
@@ -448,13 +448,15 @@ class TableRegistry:
         """Mark tables as written by this pipeline, in a table option.
 
         Must be called before the first record is committed to a table, and, unlike `commit`, not
-        concurrently. Removes the marks of former names of the pipeline.
+        concurrently. Removes the marks of former names of the pipeline. Raises CommitConflictError
+        if a table without snapshots is another one than was opened.
         """
         for name in names:
             formerly = set(self._settings.formerly)
             marked = marked_pipelines(self.tables[name].table)
             if self._settings.name in marked and marked.isdisjoint(formerly):
                 continue
+            refuse_replaced(self.tables[name].table, self.tables[name].state)
             marked = marked_pipelines(self._catalog.get_table(Identifier.parse(name)))
             pipelines = (marked - formerly) | {self._settings.name}
             if pipelines != marked:

@@ -70,6 +70,7 @@ from ingestd.paimon.table.metadata.table_state import (
     max_sequence_of,
     newest_of_user,
     refresh_state,
+    refuse_replaced,
     with_user,
 )
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
@@ -334,6 +335,7 @@ class _CommitRetry:
                 "this commit builds on: the table was rolled back or restored, or another process "
                 "wrote a record; read the table's state and plan again"
             )
+        refuse_replaced(self._table, self.current)
         known = self.current.snapshot.schema_id if self.current.snapshot else 0
         known = max(known, self._table.schema.id)
         schema_id = latest_schema_id(self._table.io, self._table.paths, known)

@@ -27,6 +27,7 @@ from ingestd.paimon.table.metadata.file_store_scan import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
+from ingestd.paimon.table.metadata.schema_manager import read_schema
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot,
@@ -314,3 +315,22 @@ def _read_index(
     if snapshot.index_manifest is None:
         return IndexEntries(), ()
     return read_index_entries(table.io, table.paths.manifest(snapshot.index_manifest))
+
+
+def refuse_replaced(table: FileStoreTable, state: TableState) -> None:
+    """Raise CommitConflictError if a table without snapshots was dropped, or created again.
+
+    A change that was written for it has lost its files. After the first snapshot, `refresh_state`
+    notices this.
+    """
+    if state.snapshot is not None:
+        return
+    try:
+        found = read_schema(table.io, table.paths, table.schema.id).time_millis
+    except FormatError:
+        found = None
+    if found != table.schema.time_millis:
+        raise CommitConflictError(
+            f"table {table.name} was dropped, and perhaps created again, since it was opened; open "
+            "it again and plan again"
+        )
