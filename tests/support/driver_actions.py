@@ -329,16 +329,28 @@ def _is_thing_to_others(name: str) -> bool:
 
     A folder is put back when the daemon is stopped, as the documents say.
     """
-    own = ("run", "die", "policy", "batches", "refresh", "another_w", "change", "move", "split")
+    own = ("run", "die", "policy", "batches", "refresh", "another_w", "change", "move")
     return not name.startswith((*own, "rename", "restore"))
 
 
-BESIDE = sorted(filter(_is_thing_to_others, ACTIONS))
+ADDED = (
+    "split_source",
+    "create_orders_table_again",
+    "restore_letters",
+    "foreign_column",
+    "beside create_orders_table_again",
+    "beside foreign_column",
+)
+"""Actions that are drawn apart, so that the lives of known seeds remain the same."""
+_DRAWN = [name for name in ACTIONS if name not in ADDED]
+BESIDE = sorted(filter(_is_thing_to_others, _DRAWN))
 RUNS = [name for name in ACTIONS if name.startswith(("run", "die"))]
 
 
-def drawn(rng: Random, kinds: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], list[str]]:
-    """Return how a random life begins, and what happens in it."""
+def drawn(
+    rng: Random, kinds: Sequence[tuple[str, str]], added: float = 0
+) -> tuple[tuple[str, str], list[str]]:
+    """Return how a random life begins, and what happens in it, by chance also one of `ADDED`."""
     names = []
     for _ in range(rng.randrange(2, 9)):
         which = rng.random()
@@ -349,8 +361,11 @@ def drawn(rng: Random, kinds: Sequence[tuple[str, str]]) -> tuple[tuple[str, str
         elif which < 0.45:
             names.append(f"beside {rng.choice(BESIDE)}")
         else:
-            names.append(rng.choice(list(ACTIONS)))
-    return rng.choice(kinds), names
+            names.append(rng.choice(_DRAWN))
+    kind = rng.choice(kinds)
+    if rng.random() < added:
+        names.insert(rng.randrange(len(names) + 1), rng.choice(ADDED))
+    return kind, names
 
 
 def play(world: World, names: Sequence[str]) -> World:
