@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from ingestd.ingest.tables.claims import claims_path
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema_change import AddColumn, SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     CommitKind,
@@ -187,18 +186,6 @@ def _put(home: Home, name: str, snapshot: Snapshot) -> bool:
     table = home.truth.table(name)
     table.io.overwrite(table.paths.snapshot(snapshot.id), encode_snapshot(snapshot))
     table.io.overwrite(table.paths.latest_hint, str(snapshot.id).encode())
-    return True
-
-
-@action
-def foreign_column(world: World) -> bool:
-    """Another client adds a column."""
-    home = world.home
-    if not home.has("orders"):
-        return False
-    name = f"note_{len(home.truth.table('orders').schema.fields)}"
-    changes = [AddColumn((name,), DataType("STRING"))]
-    home.truth.catalog.alter_table(Identifier(DATABASE, "orders"), changes, world.clock[0])
     return True
 
 
