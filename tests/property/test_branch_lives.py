@@ -117,7 +117,9 @@ class _Life:
                 n for n, count in Counter(self.world.home.truth.ids(name)).items() if count > 1
             ]
             assert (name, twice) == (name, [])
-            assert (name, verify(self.world.home.truth.table(name))) == (name, [])
+            # A process that died may have left the hint of the newest snapshot behind it.
+            found = [one for one in verify(self.world.home.truth.table(name)) if one.code != "hint"]
+            assert (name, found) == (name, [])
 
 
 _KEEPS_ONE = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 s"}
