@@ -73,12 +73,12 @@ class Identifier:
 
     @property
     def main(self) -> "Identifier":
-        """The names without a branch."""
+        """The identifier of the table without its branch."""
         return Identifier(self.database, self.table.partition(BRANCH_MARK)[0])
 
     @property
     def branch(self) -> str | None:
-        """The named branch; None is the main branch."""
+        """The name of the branch; None for the main branch."""
         return self.table.partition(BRANCH_MARK)[2] or None
 
     def __str__(self) -> str:
@@ -237,7 +237,7 @@ def no_table(identifier: Identifier, known: Iterable[str]) -> TableNotFoundError
 
 
 def refuse_branch(identifier: Identifier) -> None:
-    """Raise ConfigError if a branch is named, where only a table may be."""
+    """Raise ConfigError if an identifier names a branch, because only a table is allowed."""
     if identifier.branch is not None:
         raise ConfigError(
             f"'{identifier}' names a branch, not a table; `ingestd branch` creates and deletes "

@@ -41,11 +41,18 @@ class BranchCatalog:
         self.base.create_database(name, properties)
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Return the properties of a database."""
+        """Return the properties of a database.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         return self.base.database_properties(name)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Delete a database, and with `cascade` its tables."""
+        """Delete a database, and with `cascade` its tables.
+
+        Raises TableNotFoundError if the database does not exist, DatabaseNotEmptyError if it has
+        tables and `cascade` is false.
+        """
         self.base.drop_database(name, cascade=cascade)
 
     def list_tables(self, database: str) -> list[str]:
@@ -53,7 +60,7 @@ class BranchCatalog:
         return self.base.list_tables(database)
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table exists, and has the branch."""
+        """Return whether the table exists, and the branch if the identifier names one."""
         if identifier.branch is None or not self.base.table_exists(identifier.main):
             return identifier.branch is None and self.base.table_exists(identifier)
         table = self.base.get_table(identifier.main)

@@ -120,12 +120,15 @@ class MetastoreSession:
         return reply[_RESULT].content if _RESULT in reply else None
 
     def table(self, database: str, name: str) -> Struct:
-        """Return the metastore's structure `Table`; NoSuchObjectError if it does not exist."""
+        """Return the metastore's structure `Table` of a table.
+
+        Raises NoSuchObjectError if the table does not exist.
+        """
         fields: Struct = self._request_tables("get_table_req", database, text(name))
         return fields
 
     def tables(self, database: str, names: Sequence[str]) -> Sequence[Struct]:
-        """Return the metastore's structures `Table` of those tables that exist."""
+        """Return the metastore's structures `Table` of those tables `names` that exist."""
         items: Items = self._request_tables(
             "get_table_objects_by_name_req", database, texts(*names)
         )

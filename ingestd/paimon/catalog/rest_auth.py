@@ -22,7 +22,11 @@ _BEARER = "bear"
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """What a signature covers: the method, the path with its encoded query, and the body."""
+    """The parts of an HTTP request from which a signature is computed.
+
+    `method` is the HTTP method, `target` the path with its encoded query, `body` the content (None:
+    no content).
+    """
 
     method: str
     target: str
@@ -30,7 +34,7 @@ class AuthRequest:
 
 
 class Authenticator(Protocol):
-    """Adds to requests what proves who sends them."""
+    """The authentication of the requests to a REST catalog, such as a token or a signature."""
 
     def headers(self, request: AuthRequest, /) -> dict[str, str]:
         """Return the headers that authenticate a request, which is sent at once.

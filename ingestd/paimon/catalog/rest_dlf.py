@@ -50,7 +50,10 @@ _VERSION_4 = ("DLF4-HMAC-SHA256", "DlfNext", "aliyun_v4_request")
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """An access key, with the time when it expires in seconds since 1970, or None."""
+    """An access key of DLF; `expires_at` is in seconds since 1970 (None: the key does not expire).
+
+    `session_token` belongs to a temporary key (None: the key is not temporary).
+    """
 
     key_id: str
     secret: str = field(repr=False)
@@ -64,7 +67,11 @@ Signature = Callable[[AuthRequest, AccessKey, datetime], dict[str, str]]
 
 @dataclass(slots=True)
 class DlfSigner:
-    """Signs the requests of one catalog with the key that `load` returns, renewed in time."""
+    """Signs the requests to one catalog with the access key that `load` returns.
+
+    A key that expires within an hour is loaded again before a request. `now` returns the time in
+    seconds since 1970.
+    """
 
     sign: Signature
     load: Callable[[], AccessKey]
@@ -116,7 +123,10 @@ def dlf_signer(options: Mapping[str, str], uri: str) -> DlfSigner:
 def default_headers(
     request: AuthRequest, key: AccessKey, now: datetime, region: str
 ) -> dict[str, str]:
-    """Return the headers of the signature `default`, for the API in a virtual private cloud."""
+    """Return the headers of the signature `default`, for the API in a virtual private cloud.
+
+    `now` is the time of the request in UTC, `region` the region of the catalog.
+    """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
     headers = {
         "x-dlf-date": moment,
@@ -150,7 +160,10 @@ def default_headers(
 def openapi_headers(
     request: AuthRequest, key: AccessKey, now: datetime, host: str, nonce: str
 ) -> dict[str, str]:
-    """Return the headers of the signature `openapi`; no two requests may have the same `nonce`."""
+    """Return the headers of the signature `openapi`, for the API at the host `host`.
+
+    `now` is the time of the request in UTC. No two requests may have the same `nonce`.
+    """
     headers = {
         "Date": format_datetime(now, usegmt=True),
         "Accept": _JSON,

@@ -42,16 +42,20 @@ _SERVER_OPTIONS = frozenset({"path"})
 
 @dataclass(frozen=True, slots=True)
 class StorageToken:
-    """Options with credentials of a store, and when they expire, in seconds since 1970."""
+    """Credentials of a store that a REST catalog hands out.
+
+    `options` are pairs of the name and the value of an option of the store. `expires_at` is the
+    time when the credentials expire, in seconds since 1970.
+    """
 
     options: frozenset[tuple[str, str]] = field(repr=False)
     expires_at: float
 
 
 def token_of(response: Mapping[str, Any], source: str) -> StorageToken:
-    """Return the token for storage of a server's response.
+    """Return the credentials of a table's store in a server's response.
 
-    Raises StorageError, naming `source`, if it is invalid.
+    Raises StorageError, naming `source`, if the response has none.
     """
     token, expires_at = response.get("token"), response.get("expiresAtMillis")
     if not isinstance(token, dict) or type(expires_at) is not int:

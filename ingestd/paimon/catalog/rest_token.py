@@ -63,7 +63,10 @@ class TableCredentials:
 
 
 class RenewedToken:
-    """The newest token of one table in this process, and when to ask for the next one."""
+    """The newest credentials of one table's store in this process.
+
+    The next credentials are requested before these expire.
+    """
 
     def __init__(self, fetch: Fetch, now: Callable[[], float] = time.time) -> None:
         self._fetch = fetch

@@ -36,10 +36,9 @@ _NO_WATERMARK = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class TagPeriod:
-    """The length of the periods of automatic tags, and the names of the tags.
+    """The length of the periods of automatic tags, and the strftime format of the tag names.
 
-    `name` is the strftime format of tag names; with `is_daily`, names may end with a time, as
-    Java's do.
+    If `is_daily`, the name of an existing tag may also end with a time, as names by Java may.
     """
 
     length: timedelta

@@ -236,7 +236,7 @@ class Rewrite:
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int) -> CompactBucket:
-        """Return the new bucket with this number, without files."""
+        """Return the new bucket with this number, which has no files yet."""
         return CompactBucket(self.table, self.partition, number, self.after, ())
 
 
