@@ -243,8 +243,10 @@ class Truth:
         sources = {
             name: KafkaSource(
                 name,
-                self.second_topics if name == self.second_source else (),
-                topic_pattern=None if self._is_apart(name) else self.pattern,
+                (),
+                topic_pattern="|".join(self.second_topics)
+                if name == self.second_source and self.second_topics
+                else self.pattern,
                 topic_exclude=() if name == self.second_source else self.second_topics,
                 on_offset_out_of_range=self.policy,
                 startup_mode=self.startup,
@@ -269,9 +271,6 @@ class Truth:
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(write_tasks=1),
         )
-
-    def _is_apart(self, source: str) -> bool:
-        return source == self.second_source and bool(self.second_topics)
 
     @property
     def catalog(self) -> Catalog:
