@@ -169,7 +169,7 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the checksum, from 1 to 2^32 - 1, of the last record."""
+        """Return the `record_checksum` of the last record; the chunk must contain a record."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
 

@@ -227,7 +227,10 @@ class Status:
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
-        """Record the existing tables at the start of a run, and clear what was set aside."""
+        """Record the existing tables at the start of a run, in which nothing is set aside yet.
+
+        Topics and partitions that the last run set aside are no longer listed.
+        """
         with self._lock:
             self.set_aside.clear()
             schemas = {name: table.schema for name, table in tables.items()}

@@ -394,7 +394,11 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Return controller ports by node id; a broker that is no member of a cluster has the id 1."""
+    """Return the controller port of each node of a cluster, by node id.
+
+    A broker without a cluster (`member` is None) has the node id 1; `ports` are its own ports, by
+    the names of its listeners.
+    """
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 

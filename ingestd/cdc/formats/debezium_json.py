@@ -43,10 +43,10 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class DebeziumDialect:
-    """A converter of Debezium messages to changes.
+    """A converter of Debezium messages to changes, truncates and DDL events.
 
-    The messages have the layout of normalized events already, and are only extracted from their
-    Connect envelopes.
+    Change events have the layout of normalized events already, and are only extracted from their
+    Connect envelopes. Flattened messages, which have no operation, are converted by `FlatDialect`.
     """
 
     def __init__(self) -> None:

@@ -98,9 +98,10 @@ class TableWork:
 
     `running` states that a job runs. The next expiry is due at `expires_at`, and no compaction
     starts before `not_before`. `due_since` is None while no trigger is reached. `examined` is
-    whether a compaction has examined the table since the driver started; if not, a compaction is
-    due at `first_due_at` in any case. `level_0` is the number of level-0 files, or None until the
-    table is examined; it is always None for a table without a primary key.
+    whether a compaction has examined the table since the driver started, or the table was empty
+    before its first commit; if not, a compaction is due at `first_due_at` in any case. `level_0` is
+    the number of level-0 files, or None until the table is examined; it is always None for a table
+    without a primary key.
     """
 
     rules: WorkRules
@@ -140,10 +141,10 @@ class TableWork:
 
     @property
     def is_near_stop(self) -> bool:
-        """Whether ingestion will soon have to wait for a compaction.
+        """Whether a bucket has at least one sorted run less than the stop trigger.
 
-        Each batch adds a sorted run. When a bucket has one run less than the stop trigger, a
-        compaction still has the time of two batches.
+        Each batch can add a run to a bucket, and writers wait once a bucket has more runs than the
+        stop trigger: a compaction has to end within two batches.
         """
         stop = self.rules.stop_runs
         return stop is not None and self._most_runs >= stop - 1

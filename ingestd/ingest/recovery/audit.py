@@ -85,10 +85,11 @@ def recount_findings(recount: Recount) -> list[Finding]:
 def log_rows(
     opened: OpenTables, logs: Logs, compared: LogComparison, covered: Vector
 ) -> list[dict[str, object]]:
-    """Return a report row for each log in `covered`: its offsets, and how it was compared.
+    """Return a row of the report for each log in `covered`, sorted by topic and partition.
 
-    The log's offsets and `compared_by` are None if the log does not exist. Rows are sorted by topic
-    and partition.
+    A row has the topic and partition, the first offset of the pipeline, the covered offset, the
+    begin and end offsets of the log, and by what the log was recognized (`compared_by`). The last
+    three are None if the log does not exist.
     """
     progress = opened.progress
     rows: list[dict[str, object]] = []

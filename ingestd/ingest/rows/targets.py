@@ -130,9 +130,10 @@ def _target(
 
 @dataclass(frozen=True, eq=False)
 class TargetColumns(Mapping[SourceTable, ColumnTypes]):
-    """The column types of target tables, which decoders look up by source table, for one topic.
+    """The types of the target's columns for each source table of one topic, for decoders.
 
-    If `only_declared`, these are the configured types, else the types in existing tables.
+    Columns have their names in the source. Types are those of the existing table, or, if
+    `only_declared`, those in the configuration; a source table without such types is missing.
     """
 
     _context: BatchContext

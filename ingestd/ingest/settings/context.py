@@ -186,11 +186,12 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class TruncatePoint:
-    """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
+    """A truncate of a table in a batch, and which rows of the batch precede the truncate.
 
-    Rows are older if they are not after `point` (None: only `until` decides), or are before the
-    offsets `until`, the first after the record of the truncate. The batch reads records from the
-    offsets `covered` on, even if the table covered them before (None: no such records).
+    A row precedes the truncate if its offset is before `until`, the offsets after the record of the
+    truncate, or if it has a source position that is not after `point` (None: only `until` decides).
+    If the truncate also removed rows that are newer, their records are read again, from the offsets
+    `covered` on (None: no record is read again).
     """
 
     point: SourcePoint | None
@@ -204,10 +205,10 @@ class TableContext:
 
     `sequence_base` is the first sequence number of the batch (the largest existing sequence number
     + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
-    are the offsets that the table already covers. Rows that are not after `truncate_before` are
-    older than the last truncate of the table (None: there are no such rows), and so are rows before
-    the offsets `truncates` of this batch. `source_tables` are the source tables of its rows, and
-    `reached` is the latest point of its rows. Old values are looked up in the snapshot
+    are the offsets that the table already covers. Rows whose source position is not after
+    `truncate_before` (None: no truncate) precede the last truncate of the table, and so do rows
+    before the offsets `truncates` of this batch. `source_tables` are the source tables of its rows,
+    and `reached` is the latest point of its rows. Old values are looked up in the snapshot
     `snapshot_id`, which is None for an empty table.
     """
 

@@ -96,9 +96,9 @@ def record_offset_of(position: Position) -> int:
     return position.offset - (position.fingerprint >> _CHECKSUM_BITS)
 
 
-def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int:
-    """Return the offset of a log in a vector, or `default` if the vector does not contain it."""
-    position = vector.get(key, {}).get(partition)
+def offset_in(vector: Vector, topic_key: str, partition: int, default: int = 0) -> int:
+    """Return the first offset of a log that a vector does not cover; `default` without the log."""
+    position = vector.get(topic_key, {}).get(partition)
     return default if position is None else position.offset
 
 

@@ -41,7 +41,7 @@ class HivePartitions:
 
     @property
     def is_new(self) -> bool:
-        """Whether this object has not added any partition to the metastore yet."""
+        """Whether no partition is known to be in the metastore: `update` then gets all of them."""
         return not self._known
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:

@@ -249,7 +249,11 @@ _SPOOL_BYTES = 8 << 20
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file with the table's nullability; return its size in bytes."""
+    """Write a new Avro file, in which nullable Arrow fields are nullable; return its size in bytes.
+
+    Raises UnsupportedError for a column or value that Avro files cannot contain, and StorageError
+    if the file exists.
+    """
     data = _encoded(table, options)
     with io.open_output(path) as stream:
         stream.write(data)

@@ -30,7 +30,10 @@ first value of each key.
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Sum the non-null values of each key; retracted values are subtracted."""
+    """Sum the non-null values of each key since its last SET; retracted values are subtracted.
+
+    `ops` (n,) are the operations of the events. The sum of a key without values is null.
+    """
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
     return _reduced(column, events, ops, _sums)

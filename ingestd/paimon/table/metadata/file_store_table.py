@@ -50,7 +50,7 @@ class PartitionRegistry(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether no partition has been listed through this object yet."""
+        """Whether no partition is known to be listed: `update` then gets all of them."""
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:

@@ -110,7 +110,8 @@ def plan_changed(
     """Plan a read of files that snapshots added, for rows that match a predicate (None: all rows).
 
     Unlike in a batch read, files of level 0 are included, and files with overlapping key ranges are
-    merged, in every table with a primary key.
+    merged, in every table with a primary key. Raises FormatError if a file index is missing or
+    damaged.
     """
     return _Planner(table, predicate, live=False).plan(entries)
 
