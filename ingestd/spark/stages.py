@@ -36,7 +36,7 @@ from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
 from ingestd.spark.pyspark_internals import use_java_serializer
 from ingestd.spark.sealed_task import SealedTask, Task, seal
-from ingestd.spark.startup.settings import EXCHANGE_PORT_SETTING, uses_internals
+from ingestd.spark.startup.settings import EXCHANGE_PORT_SETTING, needs_shuffle, uses_internals
 from ingestd.spark.warehouse_token import WarehouseToken, warehouse_tokens
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
@@ -188,8 +188,14 @@ def decoded(
 
 @cache
 def executors_serve_files(spark: SparkContext) -> bool:
-    """Return whether tasks run in executors that serve their exchange files to each other."""
-    return bool(has_executors(str(spark.master)) and spark.getConf().get(EXCHANGE_PORT_SETTING))
+    """Return whether tasks run in executors that serve their exchange files to each other.
+
+    Settings that need Spark's shuffle may come from its own files of defaults as well.
+    """
+    if not has_executors(str(spark.master)):
+        return False
+    settings = dict(spark.getConf().getAll())
+    return bool(settings.get(EXCHANGE_PORT_SETTING)) and not needs_shuffle(settings)
 
 
 @cache

@@ -11,6 +11,7 @@ channels, or keeps the shuffle of lost executors, blobs pass through the shuffle
 (`ingestd.spark.startup.settings`).
 """
 
+import errno
 import itertools
 import os
 import re
@@ -18,6 +19,7 @@ import shutil
 import socket
 import socketserver
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +28,12 @@ from typing import BinaryIO, Literal, NoReturn
 
 import pyarrow as pa
 
-from ingestd.spark.exchange.temporary_files import local_directory, mapped, temporary_file
+from ingestd.spark.exchange.temporary_files import (
+    exchange_error,
+    local_directory,
+    mapped,
+    temporary_file,
+)
 
 _ADDRESS = "INGESTD_EXCHANGE_ADDRESS"
 """The variable by which an executor's Python daemon passes HOST:PORT of its server to workers."""
@@ -54,15 +61,18 @@ class ExecutorFolder:
     def open(self) -> str | None:
         """Create the folder in this executor, remove those of old batches, and return its path.
 
-        Returns None if this executor does not serve files. Raises OSError if the folder cannot be
-        created.
+        Returns None if this executor does not serve files. Raises StorageError if the folder cannot
+        be created.
         """
         if not _is_served():
             return None
         parent = _parent()
         path = parent / str(self.number)
-        for folder in (parent, path):  # names of files are for the tasks of this executor only
-            folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            for folder in (parent, path):  # names of files are for the tasks of this executor only
+                folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise exchange_error(str(path), error) from error
         for other in parent.iterdir():
             if int(other.name) < self.oldest:
                 shutil.rmtree(other, ignore_errors=True)
@@ -115,15 +125,23 @@ def listening_socket(port: int) -> socket.socket | None:
 
     It is bound to the address at which Spark reaches the executor. Processes that this process
     starts find the address in their environment. Returns None if that address is unknown. Raises
-    OSError if the port is not free.
+    OSError if the port is not free, after the time in which the server of an ended daemon ends.
     """
     host = _executor_host()
     if host is None:
         return None
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listener = socket.create_server(address[:2], family=family, backlog=128)
-    os.environ[_ADDRESS] = f"{host}:{listener.getsockname()[1]}"
-    return listener
+    deadline = time.monotonic() + 2 * _PARENT_SECONDS
+    while True:
+        try:
+            family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            listener = socket.create_server(address[:2], family=family, backlog=128)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            os.environ[_ADDRESS] = f"{host}:{listener.getsockname()[1]}"
+            return listener
 
 
 def serve_files(listener: socket.socket, parent: int) -> NoReturn:
@@ -178,10 +196,14 @@ def _executor_host() -> str | None:
 
 
 def _is_served() -> bool:
-    """Return whether the server of this executor's files accepts connections."""
+    """Return whether the server of this executor's files responds.
+
+    A process that hangs accepts connections, too, so a request without a name is sent.
+    """
     host, _, port = own_address().rpartition(":")
-    with suppress(OSError), socket.create_connection((host, int(port or 0)), 10.0):
-        return True
+    with suppress(OSError), socket.create_connection((host, int(port or 0)), 10.0) as connection:
+        connection.sendall(b"\n")
+        return connection.recv(1) == b""
     return False
 
 

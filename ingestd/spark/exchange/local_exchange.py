@@ -18,9 +18,10 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from ingestd.errors import StorageError, storage_error
+from ingestd.errors import storage_error
 from ingestd.ingest.rows.blobs import Blob, UnsentRows, as_bytes
 from ingestd.spark.exchange.executor_files import fetch_file, own_address
+from ingestd.spark.exchange.temporary_files import exchange_error
 
 _MARK = b"ingestd-file\0"
 _MIN_BLOB_BYTES = 16 << 10  # a smaller blob is as cheap to move as the name of its file
@@ -88,8 +89,9 @@ def _fetched(address: str, path: str) -> pa.Buffer:
     except OSError as error:
         raise storage_error(
             f"{address}: the executor on {platform.node()} cannot fetch a file of the batch there "
-            f"({error}); tasks of a lost executor run again elsewhere; if this recurs, let "
-            "executors reach each other at this port, and check that spark.local.dir is not full",
+            f"({error}); tasks of a lost executor run again elsewhere; if this recurs, check that "
+            "spark.local.dir is not full and that executors reach each other at this port, which "
+            "spark.executorEnv.INGESTD_EXCHANGE_PORT sets; if that is '', rows pass through Spark",
             error,
         ) from error
 
@@ -131,12 +133,3 @@ def _close(files: Iterable[SlotFile], folder: str) -> None:
             file.stream.close()
     except OSError as error:
         raise exchange_error(folder, error) from error
-
-
-def exchange_error(path: str, error: OSError) -> StorageError:
-    """Return the error for a folder or file that the stages cannot use."""
-    return storage_error(
-        f"{path}: the stages of a batch cannot exchange files here ({error}); check that "
-        "spark.local.dir is not full and was not cleaned, or set it to another folder",
-        error,
-    )

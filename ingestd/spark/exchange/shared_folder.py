@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingestd.spark.exchange.local_exchange import exchange_error
+from ingestd.spark.exchange.temporary_files import exchange_error
 
 _PREFIX = "ingestd-blobs-"
 _MIN_AGE_SECONDS = 60.0

@@ -6,6 +6,8 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
+from ingestd.errors import StorageError, storage_error
+
 
 def local_directory() -> str:
     """Return the first of the directories that Spark's JVM gives its workers for local files."""
@@ -25,3 +27,12 @@ def mapped(file: BinaryIO) -> pa.Buffer:
     file.flush()
     with pa.memory_map(f"/proc/self/fd/{file.fileno()}") as memory:
         return memory.read_buffer()
+
+
+def exchange_error(path: str, error: OSError) -> StorageError:
+    """Return the error for a folder or file that the stages cannot use."""
+    return storage_error(
+        f"{path}: the stages of a batch cannot exchange files here ({error}); check that "
+        "spark.local.dir is not full and was not cleaned, or set it to another folder",
+        error,
+    )

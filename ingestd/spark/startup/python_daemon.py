@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import platform
 import resource
 import signal
 import socket
@@ -18,7 +19,14 @@ import sys
 import zipimport
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ingestd.spark.startup.settings import EXCHANGE_PORT, PRIVATE_UMASK, UMASK, WORKER_MEMORY
+from ingestd.errors import storage_error
+from ingestd.spark.startup.settings import (
+    EXCHANGE_PORT,
+    EXCHANGE_PORT_SETTING,
+    PRIVATE_UMASK,
+    UMASK,
+    WORKER_MEMORY,
+)
 
 NAME = "ingestd-worker"
 """The process name of Spark's workers and of their daemon."""
@@ -155,9 +163,20 @@ def limit_memory() -> None:
 
 
 def _start_file_server(port: int) -> None:
-    """Fork the process that serves the exchange files of this executor to the others."""
+    """Fork the process that serves the exchange files of this executor to the others.
+
+    Raises StorageError if the port cannot be used.
+    """
     files = importlib.import_module(_EXCHANGE)
-    listener = files.listening_socket(port)
+    try:
+        listener = files.listening_socket(port)
+    except OSError as error:
+        raise storage_error(
+            f"port {port} of {platform.node()}: an executor cannot serve exchange files there "
+            f"({error}); set {EXCHANGE_PORT_SETTING} to a port that no other executor or program "
+            "of the machine uses, to 0 for any free port, or to '' for Spark's shuffle",
+            error,
+        ) from error
     if listener is None:
         return
     daemon = os.getpid()

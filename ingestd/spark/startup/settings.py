@@ -77,8 +77,9 @@ _SET_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 EXCHANGE_PORT = "INGESTD_EXCHANGE_PORT"
 """The variable with the port at which an executor serves exchange files (0: any free port)."""
 EXCHANGE_PORT_SETTING = f"spark.executorEnv.{EXCHANGE_PORT}"
+_PORTS = 1 << 16
 # With these, blobs pass through Spark's shuffle: it encrypts them, or keeps them for executors that
-# have ended, where files end with their executor.
+# have ended, where files end with their executor. A value is `true`, or the name of a class.
 _NEEDS_SHUFFLE = (
     "spark.network.crypto.enabled",
     "spark.authenticate.enableSaslEncryption",
@@ -87,6 +88,8 @@ _NEEDS_SHUFFLE = (
     "spark.io.encryption.enabled",
     "spark.shuffle.service.enabled",
     "spark.decommission.enabled",
+    "spark.shuffle.manager",
+    "spark.shuffle.sort.io.plugin.class",
 )
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
@@ -116,10 +119,15 @@ def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the setting of the port at which executors exchange files.
 
     The port is empty if blobs pass through Spark's shuffle. Raises ConfigError if `settings`
-    contain a port and need the shuffle.
+    contain a port and need the shuffle, or if the port is none.
     """
     port = settings.get(EXCHANGE_PORT_SETTING)
-    needs = [name for name in _NEEDS_SHUFFLE if settings.get(name, "").strip().lower() == "true"]
+    if port and not (port.isdecimal() and int(port) < _PORTS):
+        raise ConfigError(
+            f"{EXCHANGE_PORT_SETTING} is {port!r}: set it to a port below {_PORTS}, to 0 for any "
+            "free port, or to '' to use Spark's shuffle"
+        )
+    needs = needs_shuffle(settings)
     if port and needs:
         raise ConfigError(
             f"{needs[0]} and {EXCHANGE_PORT_SETTING} exclude each "
@@ -128,6 +136,12 @@ def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
     if needs or not uses_internals():
         return {EXCHANGE_PORT_SETTING: ""}
     return {EXCHANGE_PORT_SETTING: "0" if port is None else port}
+
+
+def needs_shuffle(settings: Mapping[str, str]) -> list[str]:
+    """Return the names of those settings with which blobs must pass through Spark's shuffle."""
+    values = {name: settings.get(name, "").strip().lower() for name in _NEEDS_SHUFFLE}
+    return [name for name, value in values.items() if value == "true" or "." in value]
 
 
 def uses_internals() -> bool:

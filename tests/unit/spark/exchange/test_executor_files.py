@@ -17,6 +17,7 @@ import pytest
 from ingestd.errors import StorageError
 from ingestd.spark.exchange.executor_files import ExecutorFolder, executor_folder, fetch_file
 from ingestd.spark.exchange.local_exchange import read_blobs, write_blobs
+from tests.support.processes import stopped
 
 ADDRESS = "INGESTD_EXCHANGE_ADDRESS"
 SERVER = """
@@ -25,6 +26,10 @@ from ingestd.spark.exchange.executor_files import listening_socket, serve_files
 parent, listener = os.getppid(), listening_socket(0)
 print(os.environ["INGESTD_EXCHANGE_ADDRESS"], flush=True)
 serve_files(listener, parent)
+"""
+START = """
+import subprocess, sys
+sys.exit(subprocess.run([sys.executable, "-c", sys.argv[1]]).returncode)
 """
 JVM = """
 import subprocess, sys
@@ -128,6 +133,33 @@ def test_without_a_server_blobs_go_through_the_shuffle(executor: Executor) -> No
     deadline = time.monotonic() + 60
     while ExecutorFolder(0, 0).open() is not None:
         assert time.monotonic() < deadline
+
+
+def test_a_server_that_hangs_gets_no_files(executor: Executor) -> None:
+    assert ExecutorFolder(0, 0).open() is not None
+    with stopped(executor.server_pid):
+        assert ExecutorFolder(0, 0).open() is None
+
+
+def test_a_folder_that_cannot_be_created_is_an_error_with_its_path(executor: Executor) -> None:
+    executor.local.rmdir()
+    with pytest.raises(StorageError, match=f"{executor.local}/.*spark.local.dir"):
+        ExecutorFolder(0, 0).open()
+
+
+def test_the_port_of_an_ended_daemon_is_awaited_and_that_of_another_program_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code = f"from ingestd.spark.startup.python_daemon import _start_file_server as s; s({port})"
+        command = [sys.executable, "-c", START, code, "--hostname", "127.0.0.1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert f"StorageError: port {port} of " in done.stderr
+        assert "spark.executorEnv.INGESTD_EXCHANGE_PORT" in done.stderr
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(1)  # most of it is the start of Python; the port is free soon after
+            other.close()
+            _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
 
 
 def test_the_server_ends_with_its_executor(executor: Executor) -> None:

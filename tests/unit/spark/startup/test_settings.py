@@ -80,6 +80,12 @@ def test_executors_exchange_files_unless_spark_encrypts_or_keeps_the_shuffle() -
     assert session_settings({**cluster, PORT: "7081"})[PORT] == "7081"
     assert session_settings({**cluster, PORT: ""})[PORT] == ""
     assert PORT not in session_settings({"spark.master": "local[2]"})
+    for port in ("port", "65536", "-1", "80.5"):
+        with pytest.raises(ConfigError, match=f"{PORT} is '{port}'"):
+            session_settings({**cluster, PORT: port})
+    assert session_settings({**cluster, "spark.shuffle.manager": "sort"})[PORT] == "0"
+    remote = {"spark.shuffle.manager": "org.apache.spark.shuffle.RssShuffleManager"}
+    assert session_settings({**cluster, **remote})[PORT] == ""
     for name in ("spark.network.crypto.enabled", "spark.shuffle.service.enabled"):
         assert session_settings({**cluster, name: "true"})[PORT] == ""
         assert session_settings({**cluster, name: "false"})[PORT] == "0"
