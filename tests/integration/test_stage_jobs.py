@@ -8,6 +8,7 @@ from pyspark import SparkContext
 
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig
 from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.spark.pyspark_internals import use_java_serializer
 from ingestd.spark.stages import decoded
 from ingestd.spark.startup.session import build_session
 
@@ -34,3 +35,16 @@ def test_names_are_shuffled_by_java_and_blobs_as_spark_does(
     shuffled = values.rdd().dependencies().head().rdd()
     chosen = shuffled.dependencies().head().serializer()
     assert chosen.getClass().getSimpleName() == serializer
+
+
+def test_java_s_serializer_keeps_no_blobs_of_an_executor_that_serves_no_files(
+    spark: SparkContext,
+) -> None:
+    """They have more bytes than the heap, which is spark.driver.memory."""
+
+    def blobs(_: int) -> Iterator[tuple[int, bytes]]:
+        return ((number % 2, bytes(1 << 20)) for number in range(700))
+
+    pairs = spark.parallelize([0], 1).flatMap(blobs).partitionBy(2, int)
+    use_java_serializer(spark, pairs)
+    assert pairs.mapValues(len).values().sum() == 700 << 20

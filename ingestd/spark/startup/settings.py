@@ -47,6 +47,8 @@ _DEFAULTS: Mapping[str, str] = {
     # With underscores, unlike Spark's own: a variable of executors may be AWS_ACCESS_KEY_ID.
     "spark.redaction.regex": "(?i)secret|password|token|access[._]?key|credential",
     "spark.sql.redaction.options.regex": f"(?i)url|{_SOURCES_OPTION}",
+    # An executor that serves no files has whole blobs serialized, up to 100 of them held otherwise.
+    "spark.serializer.objectStreamReset": "1",
     "spark.python.daemon.module": "ingestd.spark.startup.python_daemon",
     "spark.python.worker.reuse": "true",
     # Over TCP each task waits 40 ms for a delayed acknowledgement.
@@ -99,8 +101,8 @@ WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """Return all settings of a session; the user's settings `extra` override the others.
 
-    JVM options are combined instead, with the user's options last. Raises ConfigError for settings
-    that exclude each other.
+    JVM options are combined instead, with the user's options last. Raises ConfigError for a
+    port for exchange files that is not a number below 65536.
     """
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}
@@ -118,8 +120,8 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
 def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the setting of the port at which executors exchange files.
 
-    The port is empty if blobs pass through Spark's shuffle. Raises ConfigError if `settings`
-    contain a port and need the shuffle, or if the port is none.
+    The port is empty if blobs pass through Spark's shuffle. Raises ConfigError for
+    a port that is not a number below 65536.
     """
     port = settings.get(EXCHANGE_PORT_SETTING)
     if port and not (port.isdecimal() and int(port) < _PORTS):
@@ -127,21 +129,15 @@ def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
             f"{EXCHANGE_PORT_SETTING} is {port!r}: set it to a port below {_PORTS}, to 0 for any "
             "free port, or to '' to use Spark's shuffle"
         )
-    needs = needs_shuffle(settings)
-    if port and needs:
-        raise ConfigError(
-            f"{needs[0]} and {EXCHANGE_PORT_SETTING} exclude each "
-            "other: with the first, blobs pass through Spark's shuffle; set the second to ''"
-        )
-    if needs or not uses_internals():
+    if needs_shuffle(settings) or not uses_internals():
         return {EXCHANGE_PORT_SETTING: ""}
     return {EXCHANGE_PORT_SETTING: "0" if port is None else port}
 
 
-def needs_shuffle(settings: Mapping[str, str]) -> list[str]:
-    """Return the names of those settings with which blobs must pass through Spark's shuffle."""
-    values = {name: settings.get(name, "").strip().lower() for name in _NEEDS_SHUFFLE}
-    return [name for name, value in values.items() if value == "true" or "." in value]
+def needs_shuffle(settings: Mapping[str, str]) -> bool:
+    """Return whether blobs must pass through Spark's shuffle with these settings of Spark."""
+    values = [settings.get(name, "").strip().lower() for name in _NEEDS_SHUFFLE]
+    return any(value == "true" or "." in value for value in values)
 
 
 def uses_internals() -> bool:
