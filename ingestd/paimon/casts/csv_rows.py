@@ -26,8 +26,8 @@ _WHOLE = re.compile(r"[+-]?\d+")
 def csv_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options) -> pa.Table:
     """Parse lines of a CSV file, whose values are in the order of `fields`, into rows.
 
-    After an invalid value, the remaining values of its line are null. Raises ValueError
-    for an invalid value if the option `csv.mode` is `failfast`.
+    With the option `csv.mode` = `permissive`, an invalid value and the remaining values of its line
+    are null; otherwise ValueError is raised.
     """
     split = _splitter(len(fields), options)
     null = text_options.CSV_NULL.of(options)
@@ -47,7 +47,7 @@ def csv_rows(lines: Sequence[str], fields: Sequence[DataField], options: Options
 
 
 def typed_column(texts: Texts, t: DataType, *, lenient: bool) -> Array:
-    """Return texts as values of a type that is not nested.
+    """Return texts as values of a type that is not nested; None becomes null.
 
     With `lenient`, invalid texts are null; otherwise they raise ValueError.
     """

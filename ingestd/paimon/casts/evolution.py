@@ -44,7 +44,7 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Return the Arrow schema of columns, from a cache: the files of a table share few schemas."""
+    """Return the Arrow schema of columns with their Paimon types and ids; results are cached."""
     return arrow_schema(fields)
 
 

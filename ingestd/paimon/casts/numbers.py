@@ -34,9 +34,11 @@ _DTYPES: Mapping[str, type[np.number[Any]]] = {
 
 
 def cast_number(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast numbers and booleans to numbers or booleans; nulls remain null.
+    """Cast numbers and booleans to numbers or booleans, as Java does; nulls remain null.
 
-    Raises UnsupportedError for NaN or an infinity that is cast to DECIMAL.
+    Integers wrap around on overflow, floats are clamped to the range of BIGINT or INT, and a
+    decimal that does not fit becomes null. Raises UnsupportedError for NaN or an infinity that is
+    cast to DECIMAL.
     """
     if target.root == "DECIMAL":
         return decimals(array.to_pylist(), _to_decimal(source), target)

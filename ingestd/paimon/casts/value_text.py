@@ -23,7 +23,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def decimal_texts(array: Array) -> Array:
-    """Return decimals as strings with their full scale and without an exponent."""
+    """Return decimals as strings with their full scale and without an exponent; nulls stay null."""
     return pa.array([None if v is None else _plain(v) for v in array.to_pylist()], pa.string())
 
 
@@ -41,7 +41,7 @@ def date_texts(array: Array) -> Array:
 
 
 def time_texts(array: Array) -> Array:
-    """Return times (milliseconds of the day) as strings with three fraction digits."""
+    """Return times (milliseconds of the day) as `HH:MM:SS.mmm`; nulls stay null."""
     millis = _numbers(array) % _MILLIS_OF_DAY
     texts = [f"{clock}.{rest:03d}" for clock, rest in _clocks(millis, 1000)]
     return pa.array(texts, pa.string(), mask=_nulls(array))

@@ -122,7 +122,7 @@ class Catalog(Protocol):
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table exists."""
+        """Return whether the table exists; False if its database does not exist."""
         ...
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:

@@ -37,7 +37,10 @@ class BranchCatalog:
         return self.base.list_databases()
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database if it does not exist; an existing database keeps its properties."""
+        """Create a database if it does not exist; an existing database keeps its properties.
+
+        Raises ConfigError for a name or a property that the catalog does not allow.
+        """
         self.base.create_database(name, properties)
 
     def database_properties(self, name: str) -> Mapping[str, str]:
@@ -56,7 +59,10 @@ class BranchCatalog:
         self.base.drop_database(name, cascade=cascade)
 
     def list_tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted, without branches."""
+        """Return the names of the tables of a database, sorted, without branches.
+
+        Raises TableNotFoundError if the database does not exist.
+        """
         return self.base.list_tables(database)
 
     def table_exists(self, identifier: Identifier) -> bool:
@@ -92,9 +98,11 @@ class BranchCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table; an existing branch is returned with `ignore_if_exists`.
+        """Create a table as `base` does; branches are never created here.
 
-        Raises TableNotFoundError for a branch that does not exist, and the errors of `base`.
+        If `identifier` names an existing branch, raises TableExistsError or, with
+        `ignore_if_exists`, returns the table on the branch. Raises TableNotFoundError for a branch
+        that does not exist, and the errors of `base`.
         """
         if identifier.branch is None:
             return self.base.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
@@ -121,11 +129,18 @@ class BranchCatalog:
             return directory.alter_table(table, changes, now_ms)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files. Raises ConfigError for a branch."""
+        """Delete a table with all its files.
+
+        Raises TableNotFoundError if it does not exist, ConfigError for a branch.
+        """
         refuse_branch(identifier)
         self.base.drop_table(identifier)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Rename a table, whose writers must be stopped. Raises ConfigError for a branch."""
+        """Rename a table, whose writers must be stopped.
+
+        Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
+        in use, and ConfigError for a branch.
+        """
         refuse_branch(source)
         self.base.rename_table(source, target)

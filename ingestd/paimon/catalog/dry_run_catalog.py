@@ -43,12 +43,15 @@ class DryRunCatalog:
     _io: MemoryFileIO = field(default_factory=MemoryFileIO, init=False)
 
     def list_databases(self) -> list[str]:
-        """Return the names of all databases, sorted."""
+        """Return the names of all databases after the simulated changes, sorted."""
         names = {*self.base.list_databases(), *self._databases}
         return sorted(name for name in names if self._databases.get(name, {}) is not None)
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Record a new database in memory, without creating it."""
+        """Record a new database in memory only; an existing database keeps its properties.
+
+        Raises ConfigError for a name that is not allowed.
+        """
         check_name("database", name)
         check_case([name], case_sensitive=self.case_sensitive)
         if name not in self.list_databases():
@@ -151,8 +154,8 @@ class DryRunCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Simulate renaming a table.
 
-        Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
-        in use.
+        Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
+        if the new name is in use.
         """
         table = self.get_table(source)
         if self.table_exists(target):

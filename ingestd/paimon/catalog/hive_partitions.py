@@ -41,7 +41,10 @@ class HivePartitions:
 
     @property
     def is_new(self) -> bool:
-        """Whether no partition is known to be in the metastore: `update` then gets all of them."""
+        """Whether no partition is known to be in the metastore, as in a new object.
+
+        The next call of `update` must then report all partitions of the table.
+        """
         return not self._known
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:

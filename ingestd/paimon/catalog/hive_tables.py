@@ -127,7 +127,8 @@ class HiveTable:
     def location(self, *, in_properties: bool) -> str:
         """Return the directory of the table.
 
-        `in_properties` is the value of the catalog option `location-in-properties`.
+        With `in_properties`, the value of the catalog option `location-in-properties`, it is taken
+        from the properties of the table if they have it.
         """
         stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
         return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
@@ -345,7 +346,8 @@ def new_database(
 def database_location(database: Struct, *, in_properties: bool) -> str:
     """Return the directory of a database.
 
-    `in_properties` is the value of the catalog option `location-in-properties`.
+    With `in_properties`, the value of the catalog option `location-in-properties`, it is taken from
+    the properties of the database if they have it.
     """
     stored = _text(database, _Database.LOCATION)
     parameters = _map(database, _Database.PARAMETERS)

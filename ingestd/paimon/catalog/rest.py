@@ -199,7 +199,8 @@ class RestCatalog:
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it; the
         server decides which of several concurrent calls creates it. Raises ValueError if the id of
-        the schema is not 0.
+        the schema is not 0, ConfigError for a branch or a name that is not allowed, and
+        TableNotFoundError if the server lacks a resource that is required.
         """
         refuse_branch(identifier)
         if schema.id != 0:

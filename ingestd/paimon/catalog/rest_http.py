@@ -79,7 +79,8 @@ class RestClient:
     StorageError for all other responses, and if there is no valid response within
     `timeout_seconds`. A request is repeated, at most `retries` times, if the server is busy (429,
     503), and if there is no valid response; in this case a POST is repeated only if it did not
-    reach the server. `headers` are sent with each request; `sleep` takes seconds.
+    reach the server. `token` authenticates each request, `headers` are sent with it; `sleep` takes
+    seconds.
     """
 
     uri: str

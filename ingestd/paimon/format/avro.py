@@ -322,7 +322,10 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts within `size`.
+
+    The types and errors are those of `read_file`; columns that the file lacks are left out.
+    """
     source = io.open_input(path)
     with decoding(source, path, "Avro", avro_blocks.BROKEN):
         stream: Any = source

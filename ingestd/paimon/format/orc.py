@@ -47,7 +47,11 @@ uses about 0.8 MB for each.
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new ORC file with the table's field ids; return its size in bytes."""
+    """Write a new ORC file with the field ids of the Arrow schema; return its size in bytes.
+
+    Raises UnsupportedError for an option, a column or a value that ORC files do not support, and
+    StorageError if the file exists.
+    """
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
@@ -133,7 +137,10 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts within `size`.
+
+    The types and errors are those of `read_file`; columns that the file lacks are left out.
+    """
     source = io.open_input(path)
     with _decoding(source, path):
         layout = OrcLayout(source)  # checks the sizes that the library does not check
@@ -305,7 +312,7 @@ _RUN_LENGTHS = 2
 
 
 def check_scales(stream: ScaleStream) -> None:
-    """Raise ValueError if a scale may be outside -1023 to 1023.
+    """Raise ValueError if a scale may be outside -1023 to 1023, or if `encoding` is not 2.
 
     Raises IndexError if the header of a run of scales is truncated.
     """

@@ -221,7 +221,10 @@ def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float
 def open_streamed(
     source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
 ) -> StreamedFile:
-    """Open a file to stream `columns` (None: all), with only the current pages in memory."""
+    """Open a file to stream `columns` (None: all), with only the current pages in memory.
+
+    Columns that the file lacks are left out. `size` limits the memory of the read buffers.
+    """
     metadata = pq.read_metadata(source)
     source.seek(0)
     share = size.memory // max(metadata.num_columns, 1)
@@ -237,7 +240,12 @@ def open_streamed(
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a Parquet file with the table's nullability and field ids; return its size in bytes."""
+    """Write a new Parquet file and return its size in bytes.
+
+    Fields have the nullability and the ids of the Arrow schema. Raises UnsupportedError for an
+    option, a column or a value that Parquet files do not support, and StorageError if the file
+    exists.
+    """
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
@@ -266,7 +274,8 @@ def read_part(
 ) -> FilePart:
     """Return the rows in file order, with the `columns` (None: all), of the selected row groups.
 
-    `wanted` selects row groups (None: all).
+    `wanted` selects row groups by their statistics (None: all). The types and errors are those of
+    `read_file`; columns that the file lacks are left out.
     """
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
@@ -276,7 +285,10 @@ def read_part(
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows in file order, with the `columns` (None: all), in parts of the given size."""
+    """Yield the rows in file order, with the `columns` (None: all), in parts within `size`.
+
+    The types and errors are those of `read_file`; columns that the file lacks are left out.
+    """
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)

@@ -48,7 +48,11 @@ def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> Fil
 
 
 def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
-    """Return whether the Iceberg metadata of a table lists a live data file."""
+    """Return whether the Iceberg metadata of a table lists a live data file.
+
+    It lists all files of a table without a primary key. With one, it lists the files of the highest
+    level or, if it contains deletion vectors, of all levels above 0.
+    """
     if not table.schema.primary_keys:
         return True
     if exposes_vectors(table.schema.options):
@@ -105,7 +109,7 @@ def _refuse_file(table: FileStoreTable, file: DataFileMeta, path: str) -> None:
 
 
 def column_bounds_of(record: Mapping[str, Json]) -> list[dict[int, bytes]]:
-    """Return the lower and the upper bounds of a data file's record, by field id."""
+    """Return the lower bounds and the upper bounds of a data file's record, by field id."""
     bounds = (record.get(name) or () for name in ("lower_bounds", "upper_bounds"))
     return [{pair["key"]: pair["value"] for pair in pairs} for pairs in bounds]
 

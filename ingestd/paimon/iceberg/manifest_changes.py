@@ -67,7 +67,7 @@ class NewManifests:
     _entries: dict[str, Sequence[IcebergEntry]] = field(default_factory=dict)
 
     def add(self, entries: Sequence[IcebergEntry], content: int = DATA) -> list[IcebergManifest]:
-        """Encode entries as new manifests; return these, or [] without entries.
+        """Encode entries as new manifests in `files`; return these, or [] without entries.
 
         `content` is DATA, or DELETES for entries of deletion vectors.
         """
@@ -101,7 +101,7 @@ class NewManifests:
         return self._entries.get(manifest.manifest_path)
 
     def add_list(self, manifests: Sequence[IcebergManifest]) -> str:
-        """Encode the list of these manifests; return its path."""
+        """Encode the list of these manifests, add it to `files`, and return its path."""
         path = f"{self.folder}/snap-1-{self.stem}.avro"
         settings = self.settings
         version = str(settings.format_version)
@@ -113,7 +113,10 @@ class NewManifests:
 
 
 def added_entries(files: Iterable[Mapping[str, Json]], snapshot_id: int) -> list[IcebergEntry]:
-    """Return the manifest entries of files that a snapshot adds, given their records."""
+    """Return the manifest entries, of status ADDED, of files that a snapshot adds.
+
+    `files` are the records of the files; the sequence numbers are `snapshot_id`.
+    """
     return [
         IcebergEntry(EntryStatus.ADDED, snapshot_id, snapshot_id, snapshot_id, file)
         for file in files

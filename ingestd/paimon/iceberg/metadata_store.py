@@ -144,8 +144,9 @@ class MetadataStore:
     def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
         """Write new files and a document; return False if its version has a document already.
 
-        `files` has the content of the new files by path. If False is returned, the new files are
-        deleted.
+        The version is the id of the document's newest snapshot. `files` has the content of the new
+        files by path. If False is returned, the new files are deleted; otherwise the hint is
+        updated.
         """
         for path, data in files.items():
             self.io.write_new(path, data)
@@ -161,7 +162,8 @@ class MetadataStore:
     def replace(self, document: Json, files: Mapping[str, bytes]) -> None:
         """Write new files and a document, which replaces the document of the same version.
 
-        `files` has the content of the new files by path. Documents of later versions are deleted.
+        The version is the id of the document's newest snapshot. `files` has the content of the new
+        files by path. Documents of later versions are deleted, and the hint is updated.
         """
         for path, data in files.items():
             self.io.write_new(path, data)
@@ -171,7 +173,10 @@ class MetadataStore:
         self._overwrite_hint(version)
 
     def overwrite(self, document: Json) -> None:
-        """Write a document, which replaces the document of the same version."""
+        """Write a document, which replaces the document of the same version; the hint stays.
+
+        The version is the id of the document's newest snapshot.
+        """
         data = self._encode(document)
         self.io.overwrite(self.document_path(document["current-snapshot-id"]), data)
         self._remember_document(data, document)

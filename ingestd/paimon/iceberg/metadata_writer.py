@@ -175,8 +175,9 @@ class MetadataWriter:
     def renew(self, version: int, *, tags: bool) -> None:
         """Drop snapshots that have expired in the table from the document of a version.
 
-        Their manifest lists, and manifests of no other snapshot, are deleted. The document gets the
-        next row id if Java Paimon 1.4 has left it out; with `tags`, it gets the tags of the table.
+        Their manifest lists are deleted, and the manifests that only they have. The document gets
+        the next row id if Java Paimon 1.4 has left it out; with `tags`, it gets the tags of the
+        table.
         """
         document = self.store.read(version)
         earliest = earliest_snapshot_id(self.table.io, self.table.paths) or version
@@ -192,10 +193,10 @@ class MetadataWriter:
         self._delete_expired(document, renewed)
 
     def is_whole(self, snapshot: Snapshot) -> bool:
-        """Return whether the newest document, which must be that of a snapshot, is complete.
+        """Return whether the document of `snapshot`, the newest one, exists and is complete.
 
-        It is complete if all its manifests can be read, and the manifests of the snapshot list
-        exactly the exposed files of the snapshot.
+        It is complete if all its manifests can be read, and those of its newest snapshot list
+        exactly the exposed files of `snapshot`.
         """
         try:
             document = self.store.read(snapshot.id)

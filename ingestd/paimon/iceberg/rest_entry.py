@@ -32,8 +32,8 @@ _HEADER = "header."
 class RestEntry:
     """The entry of an Iceberg table in a REST catalog, by default with the table's name.
 
-    `settings` are the settings of the catalog. A request that fails is not repeated, because the
-    next commit catches up.
+    `settings` are the settings of the catalog, by their names in Iceberg; `token` authenticates the
+    requests. A request that fails is not repeated, because the next commit catches up.
     """
 
     identifier: Identifier

@@ -64,7 +64,7 @@ def snapshot_texts(document: Json, known: SnapshotTexts) -> SnapshotTexts:
 def encode_metadata(document: Json, texts: SnapshotTexts = _NO_TEXTS) -> bytes:
     """Return a metadata document as JSON text in UTF-8.
 
-    `texts` is a result of `snapshot_texts`; other snapshots of the document are encoded.
+    `texts` is a result of `snapshot_texts`; snapshots that are missing in it are encoded here.
     """
     texts = snapshot_texts(document, texts)
     rest = {name: value for name, value in document.items() if name != "snapshots"}

@@ -65,7 +65,8 @@ class FileIO(Protocol):
     def try_write_atomic(self, path: str, data: bytes) -> bool:
         """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
-        After a StorageError the outcome is unknown: read the file back.
+        Readers see the whole file or none, and it is durable when the call returns. After a
+        StorageError the outcome is unknown: read the file back.
         """
         ...
 
@@ -101,7 +102,10 @@ class FileIO(Protocol):
         ...
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False if it is missing, not empty or a file."""
+        """Delete an empty directory; return False if it is missing, not empty or a file.
+
+        In an object store, only a directory created by `make_directory` can be empty.
+        """
         ...
 
     def delete_tree(self, path: str) -> None:
@@ -116,7 +120,10 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Open a stream to a file that must not exist yet; no file remains if the block raises."""
+        """Open a stream to a file that must not exist yet; no file remains if the block raises.
+
+        Raises StorageError if the file exists.
+        """
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:

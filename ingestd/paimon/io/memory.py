@@ -67,7 +67,10 @@ class MemoryFileIO:
         return sorted({p[len(prefix) :].split("/")[0] for p in paths if p.startswith(prefix)})
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the entries of a directory, sorted by name; their modification time is 0."""
+        """Return the entries of a directory, sorted by name; [] if it does not exist.
+
+        Their modification time is 0.
+        """
         entries = []
         for name in self.list_names(directory):
             with self._lock:
@@ -98,7 +101,10 @@ class MemoryFileIO:
             self.files.pop(_key(path), None)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False if it is missing, not empty or a file."""
+        """Delete an empty directory; return False if it is not empty or was not created.
+
+        Only a directory created by `make_directory` can be empty.
+        """
         with self._lock:
             known = _key(path) in self.directories
             inside = any(p.startswith(_key(path) + "/") for p in (*self.files, *self.directories))

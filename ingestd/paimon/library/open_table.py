@@ -78,7 +78,10 @@ class Table:
         return self.files.schema.options
 
     def snapshot(self) -> Snapshot | None:
-        """Return the newest snapshot, or None if the table has none."""
+        """Return the newest snapshot, or None if the table has none.
+
+        It is looked up at each call, and its schema may be newer than that of this object.
+        """
         return latest_snapshot(self.files.io, self.files.paths)
 
     def snapshots(self) -> list[Snapshot]:
@@ -340,9 +343,10 @@ class Table:
     def delete(self, rows: RowData) -> Snapshot | None:
         """Delete the rows with these keys, commit, and return the snapshot (None without keys).
 
-        Raises ArgumentError for a table without a primary key or for invalid keys,
-        CommitConflictError or CommitUnknownError if the commit fails, and the other errors of
-        `Writer.delete` and `Writer.commit`.
+        `rows` has the primary key and partition columns, and all other NOT NULL columns without a
+        default; keys without a row have no effect. Raises ArgumentError for a table without a
+        primary key or for invalid keys, CommitConflictError or CommitUnknownError if the commit
+        fails, and the other errors of `Writer.delete` and `Writer.commit`.
         """
         with self.writer() as writer:
             writer.delete(rows)

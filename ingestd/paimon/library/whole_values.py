@@ -52,7 +52,7 @@ def first_loss(find: FindLoss | None, values: Iterable[Any]) -> str | None:
 def unknown_fields(given: pa.DataType, kind: pa.DataType) -> list[str]:
     """Return the names of the struct fields in the type `given` that the type `kind` lacks.
 
-    Values within lists and maps are compared as well.
+    Nested structs are compared as well, also in lists and maps; a name may be returned twice.
     """
     have, want = _children(given), _children(kind)
     if pa.types.is_struct(given) and pa.types.is_struct(kind):

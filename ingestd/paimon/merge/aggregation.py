@@ -20,9 +20,12 @@ _KEEP_KEY = FieldFunction(PRIMARY_KEY)
 
 
 def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Return one row per key, ordered by key; a key with a single row keeps it unchanged.
+    """Return one row per key, ordered by key; `keys` has the order of `rows`.
 
-    Raises UnsupportedError for a deletion whose values a function cannot retract.
+    A key with a single row keeps it unchanged, unless `rules.merges_single` is set. Other merged
+    rows are of kind INSERT, or DELETE if the newest row of the key removes it
+    (`rules.remove_on_delete`). Raises UnsupportedError for a deletion whose values a function
+    cannot retract.
     """
     merge_input = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
     events = merge_input.events

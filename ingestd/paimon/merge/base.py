@@ -38,7 +38,8 @@ class MergeEngine(Protocol):
     def merge(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         """Return one row per key, ordered by key; `keys` has the order of the input rows.
 
-        If all rows of a key are ignored, its row is a deletion.
+        With `partial-update`, the row of a key is of kind DELETE if none of its rows adds values.
+        Raises UnsupportedError for a deletion that the engine does not support.
         """
         ...
 
@@ -48,11 +49,11 @@ def merge_rows(
 ) -> pa.Table:
     """Return one row per key, ordered by key.
 
-    For a key whose rows are all ignored, engines that pick rows return no row, others a deletion.
-    `rows` has the system columns, the key columns, the columns of `rules.columns_beside`, and any
-    other columns of the table. With `oldest_first`, the rows of a key are in the order of their
-    sequence numbers, which are then not read. Raises UnsupportedError for an unknown merge engine,
-    or a deletion that the engine does not support.
+    A key whose rows are all ignored gets no row from engines that pick rows, and a deletion from
+    `partial-update`; `aggregation` ignores no rows. `rows` has the system columns, the key columns,
+    the columns of `rules.columns_beside`, and any other columns of the table. With `oldest_first`,
+    the rows of a key are in the order of their sequence numbers, which are then not read. Raises
+    UnsupportedError for an unknown merge engine, or a deletion that the engine does not support.
     """
     if not rows.num_rows:
         return rows
@@ -80,7 +81,10 @@ def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Tabl
 
 
 def picks_rows(rules: MergeRules) -> bool:
-    """Return whether the merge engine returns input rows unchanged, and computes no rows."""
+    """Return whether the merge engine returns input rows unchanged (`deduplicate`, `first-row`).
+
+    Other engines compute rows.
+    """
     return rules.engine in _PICKS
 
 

@@ -18,19 +18,19 @@ from ingestd.paimon.spec.roaring64 import Bitmap64, decode_roaring64, encode_roa
 
 
 def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the union of 32-bit bitmaps, in the portable format, per key; nulls are ignored.
+    """Return the union of 32-bit bitmaps, in the portable format, per key since its last SET event.
 
-    If a key has only one cell, it is returned unchanged. Raises FormatError if a key has several
-    cells, and one of them is not such a bitmap.
+    Nulls are ignored; a key without bitmaps gets null. If a key has only one cell, it is returned
+    unchanged. Raises FormatError if a key has several cells, and one of them is not such a bitmap.
     """
     return _unions(column, events, ops, _united32)
 
 
 def union64(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the union of 64-bit bitmaps, in Java's format, per key; nulls are ignored.
+    """Return the union of 64-bit bitmaps, in Java's format, per key since its last SET event.
 
-    If a key has only one cell, it is returned unchanged. Raises FormatError if a key has several
-    cells, and one of them is not such a bitmap.
+    Nulls are ignored; a key without bitmaps gets null. If a key has only one cell, it is returned
+    unchanged. Raises FormatError if a key has several cells, and one of them is not such a bitmap.
     """
     return _unions(column, events, ops, _united64)
 

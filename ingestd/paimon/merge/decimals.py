@@ -34,7 +34,11 @@ Numbers are unscaled; None is null.
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum per key of values that are not null; retracted values are subtracted."""
+    """Return the sum of the non-null values of each key since its last SET event.
+
+    Retracted values are subtracted. The sum of a key without values is null. A sum that exceeds the
+    precision becomes null, and the next value begins a new sum.
+    """
     array = whole(column)
     kind: Any = array.type
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
@@ -53,10 +57,12 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the product per key of values that are not null, rounded half up at each step.
+    """Return the product of the non-null values of each key since its last SET event.
 
-    The product is divided by retracted values. Like Java, raises UnsupportedError for a division by
-    zero, and for a quotient with an infinite expansion.
+    It is rounded half up at each step, and divided by retracted values. The product of a key
+    without values is null. A product that exceeds the precision becomes null, and the next value
+    begins a new product. Like Java, raises UnsupportedError for a division by zero, and for a
+    quotient with an infinite expansion.
     """
     array = whole(column)
     kind: Any = array.type

@@ -160,9 +160,11 @@ def _without_codes(now: Parts, new: Parts) -> Parts:
 
 
 def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return all elements per key; with `distinct`, each element once, in order of arrival.
+    """Return the elements of all non-null arrays of each key; null for a key without arrays.
 
-    Java keeps distinct elements in no defined order, and never treats two binary values as equal.
+    With `distinct`, each element is kept once, in order of arrival. Each element of a retracted
+    array removes an equal element. Java keeps distinct elements in no defined order, and never
+    treats two binary values as equal.
     """
     # Java reverses older values only where it wraps the function to ignore retractions.
     retracts = _keys_with(events, ops == RETRACT)
@@ -194,7 +196,7 @@ def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask
 def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """Merge the maps of each primary key into one, with the newest value of each map key.
 
-    A retracted map removes the entries with its map keys.
+    A retracted map removes the entries with its map keys. A key without maps gets null.
     """
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
@@ -210,7 +212,8 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
     """Return all rows of the arrays per key; with `nested_key`, the newest row of each nested key.
 
     `nested_key` and `count_limit` are settings of `function`. The first array of a key is kept
-    whole; rows of later arrays are added until the result has `count_limit` rows.
+    whole; rows of later arrays are added until the result has `count_limit` rows. A retracted array
+    removes its rows. A key without arrays gets null.
     """
     limited = function.count_limit is not None
     step_keys = np.ones(events.count, np.bool_) if limited else _keys_with(events, ops == RETRACT)
@@ -234,7 +237,8 @@ def nested_partial_update(
 ) -> Column:
     """Return one row per nested key, with the newest non-null value of each field.
 
-    If a key has a single array, this array is kept unchanged. Retractions are not supported.
+    `function.nested_key` names the fields of the nested key. If a key has a single array, this
+    array is kept unchanged. Retractions are not supported.
     """
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values

@@ -35,8 +35,9 @@ class Elements:
     ) -> "Elements":
         """Return the elements of the non-null cells of each key from its last SET event on.
 
-        A SET event replaces all older values. With `virtual`, cells whose event is older by its
-        sequence group (REVERSED) are first.
+        `column` has arrays or maps, `ops` (n,) the operations of the events. A SET event replaces
+        all older values. With `virtual`, cells whose event is older by its sequence group
+        (REVERSED) are first.
         """
         array = whole(column)
         counts = events.since_set(ops) & events.valid(array)
@@ -49,7 +50,7 @@ class Elements:
 
     @property
     def cells(self) -> Indices:
-        """The number of cells per key from which the elements come; shape (keys,)."""
+        """The number of chosen cells per key, which are not null; shape (keys,)."""
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Indices, kind: pa.DataType) -> Array:

@@ -65,7 +65,7 @@ class MergeEvents:
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
-        """Return the events with each marked event (mask (n,)) repeated once."""
+        """Return the events, in which each event marked by `twice` (n,) occurs twice in a row."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)

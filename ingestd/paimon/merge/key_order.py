@@ -51,7 +51,11 @@ class SortedKeys:
 
 
 def key_order(table: pa.Table, key_columns: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return row positions ordered by key; rows of one key keep their order."""
+    """Return row positions ordered by key; rows of one key keep their order.
+
+    Raises ValueError without key columns, or if a key column has nulls or a type that cannot be a
+    key.
+    """
     return sort_keys(table, key_columns).order
 
 
@@ -60,10 +64,10 @@ def sort_keys(
     key_columns: Sequence[str],
     sequence: npt.NDArray[np.int64] | None = None,
 ) -> SortedKeys:
-    """Sort the rows of a table by key (no nulls), sequence number and row position.
+    """Sort the rows of a table by key, sequence number and row position.
 
     `sequence` (rows,) are the sequence numbers (None: all equal). Raises ValueError without key
-    columns, or if a column's type cannot be a key.
+    columns, or if a key column has nulls or a type that cannot be a key.
     """
     ranks = [rank for name in key_columns for rank in column_ranks(table.column(name))]
     if not ranks:

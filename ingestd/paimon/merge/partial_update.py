@@ -56,14 +56,19 @@ class GroupOrder:
         self.accepted: Mask = self.among(events.key)
 
     def restart(self, segments: Indices) -> None:
-        """Recompute `accepted` so that it depends only on events of the same segment.
+        """Recompute `accepted`, with an event compared only with earlier ones of its segment.
 
-        `segments` (n,) holds ascending segment numbers.
+        A segment is a run of successive events; `segments` (n,) has the number of each event's
+        segment, ascending.
         """
         self.accepted = self.among(segments)
 
     def among(self, segments: Indices) -> Mask:
-        """Return a mask (n,) of the events accepted if each segment is merged by itself."""
+        """Return a mask (n,) of the known events not older than an earlier one of their segment.
+
+        `segments` (n,) has the number of each event's segment, ascending. `accepted` does not
+        change.
+        """
         # An offset per segment keeps its codes above those of the segment before.
         width = int(self._ranks.max(initial=0)) + 1
         lifted = self._ranks + segments * width
@@ -75,9 +80,9 @@ class GroupOrder:
 def group_orders(
     groups: Sequence[SequenceGroup], merge_input: MergeInput, counts: Mask
 ) -> list[GroupOrder]:
-    """Return the order of each group whose sequence columns are read.
+    """Return the order of each group whose sequence columns are all in the input; leave out others.
 
-    `counts` marks the events that are not ignored.
+    `counts` (n,) marks the events to consider.
     """
     names = set(merge_input.rows.column_names)
     wanted = [group for group in groups if set(group.sequence) <= names]

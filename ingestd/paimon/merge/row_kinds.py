@@ -48,7 +48,10 @@ def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
 
 
 def without_ignored(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """Remove the rows that a writer does not write, by their row kinds in `VALUE_KIND`."""
+    """Return the rows that a writer writes, by their row kinds in the column `VALUE_KIND`.
+
+    The others are all retractions with `ignore-delete`, and -U rows with `ignore-update-before`.
+    """
     ignored = ignored_kinds(rules, rows.column(VALUE_KIND).to_numpy())
     return rows.filter(pa.array(~ignored)) if bool(ignored.any()) else rows
 

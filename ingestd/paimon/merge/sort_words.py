@@ -37,9 +37,10 @@ SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _N
 
 
 def words(column: Column) -> Words:
-    """Return one number per cell, 0 for null; shape (rows,).
+    """Return one 64-bit number per cell of a column without nested values; shape (rows,).
 
-    Numbers never decrease as values increase, but different values may have equal numbers.
+    The number of a null is 0. Numbers never decrease as values increase, but different values may
+    have equal numbers: of strings and binary values, only the first eight bytes count.
     """
     array = whole(column)
     kind = array.type

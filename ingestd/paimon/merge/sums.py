@@ -40,10 +40,10 @@ def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Multiply the non-null values of each key; the product is divided by retracted values.
+    """Multiply the non-null values of each key since its last SET; divide by retracted values.
 
-    Raises UnsupportedError if an integer or a decimal is divided by zero, or if a quotient of
-    decimals has no finite expansion.
+    The product of a key without values is null. Raises UnsupportedError if an integer or a decimal
+    is divided by zero, or if a quotient of decimals has no finite expansion.
     """
     if pa.types.is_decimal(column.type):
         return decimal_product(column, events, ops)

@@ -50,7 +50,7 @@ def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column
 
 
 def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest value per key, null or not."""
+    """Return the value of the oldest event of each key, null or not; a SET event replaces it."""
     merges = (ops == AGG) | (ops == REVERSED)
     first = events.first(merges)
     begins = np.zeros(len(ops), np.bool_)
@@ -61,7 +61,7 @@ def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest non-null value per key."""
+    """Return the oldest non-null value per key; a SET event replaces it, even by null."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True
@@ -97,12 +97,12 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Indices) -
 
 
 def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the maximum per key; nulls are ignored."""
+    """Return the maximum per key since its last SET event; nulls are ignored."""
     return _extreme(column, events, ops, np.maximum)
 
 
 def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the minimum per key; nulls are ignored."""
+    """Return the minimum per key since its last SET event; nulls are ignored."""
     return _extreme(column, events, ops, np.minimum)
 
 

@@ -243,7 +243,11 @@ def new_infinities(values: Array, floats: Array) -> bool:
 
 
 def has_hexadecimals(texts: Array) -> bool:
-    """Return whether any string may be an integer such as 0x10, which Arrow casts to 16."""
+    """Return whether any string contains an x, as an integer such as 0x10 does.
+
+    Arrow casts such a string to 16, so the caller must not let Arrow cast these strings to
+    integers.
+    """
     arrow: Any = pc
     return bool(arrow.any(arrow.match_substring(texts, "x", ignore_case=True)).as_py())
 

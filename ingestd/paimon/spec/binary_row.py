@@ -58,10 +58,10 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a type is not a DECIMAL or timestamp whose precision requires the long form.
+    """Return False for a DECIMAL of more than 18 digits or a timestamp of more than 3; else True.
 
-    DECIMALs with a precision above 18 and timestamps with a precision above 3 are not compact: they
-    are always stored in the variable-length part, where even a null takes space.
+    Values of such types are not in the fixed part: they are always stored in the variable-length
+    part, where even a null takes space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION

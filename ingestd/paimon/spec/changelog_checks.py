@@ -13,7 +13,7 @@ _COMPACTING = ("lookup", "full-compaction")
 
 
 def changelog_producer(schema: TableSchema) -> str:
-    """Return the value of `changelog-producer`, by default `none`."""
+    """Return the value of `changelog-producer`, by default `none`, without validating it."""
     return honoured.CHANGELOG_PRODUCER.of(schema.options)
 
 

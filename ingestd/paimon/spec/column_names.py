@@ -81,7 +81,10 @@ def _particular_formats(options: Mapping[str, str]) -> list[str]:
 
 
 def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Return the reason for each column name that is invalid for a table with these options."""
+    """Return, by name, why columns are invalid for a table with these options.
+
+    Valid names are left out.
+    """
     formats = _particular_formats(options)
     columns: dict[str, str] = {}
     for name in names:

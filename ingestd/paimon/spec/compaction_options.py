@@ -116,7 +116,10 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
 
 
 def num_levels(options: Options) -> int:
-    """Return the number of levels of a bucket, by default the compaction trigger plus 1."""
+    """Return the number of levels of a bucket, by default the compaction trigger plus 1.
+
+    Raises ConfigError for an invalid option value.
+    """
     levels = honoured.NUM_LEVELS.of(options)
     return honoured.COMPACTION_TRIGGER.of(options) + 1 if levels is None else levels
 
@@ -124,7 +127,8 @@ def num_levels(options: Options) -> int:
 def lookup_rules(schema: TableSchema) -> LookupRules:
     """Return the purposes for which compactions of a table look up rows in higher levels.
 
-    Raises UnsupportedError if the merge engine or the changelog producer excludes deletion vectors.
+    Raises UnsupportedError if the merge engine or the changelog producer excludes deletion vectors,
+    ConfigError for an invalid option value.
     """
     options = schema.options
     producer = honoured.CHANGELOG_PRODUCER.of(options)

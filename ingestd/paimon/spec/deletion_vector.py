@@ -35,8 +35,8 @@ _MAX_POSITION = 0x7FFF_FFFF
 def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
     """Return the bytes of a deletion vector, including length and checksum.
 
-    With `bitmap64`, positions have 64 bits. Raises ValueError if a position does not fit into a
-    32-bit vector.
+    `positions` (n,) are ascending and distinct. With `bitmap64`, they have 64 bits. Raises
+    ValueError if a position does not fit into a 32-bit vector.
     """
     if bitmap64:
         body = _MAGIC_64 + _encode_64(positions)
@@ -54,9 +54,10 @@ def encode_dv_index(
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
     """Return an index file with the given vectors, and the range of each vector in the file.
 
-    `vectors` has the positions of deleted rows by name of the data file. The length in the range of
-    a 32-bit vector excludes the length word and the checksum; the length of a 64-bit vector
-    includes both. With `bitmap64`, positions have 64 bits.
+    `vectors` has the positions of deleted rows, ascending, by name of the data file. The length in
+    the range of a 32-bit vector excludes the length word and the checksum; the length of a 64-bit
+    vector includes both. With `bitmap64`, positions have 64 bits. Raises ValueError if a position
+    does not fit into a 32-bit vector.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():
@@ -93,7 +94,7 @@ def _vector(data: bytes, dv_range: DeletionVectorRange, source: str) -> Position
 
 
 def decode_deletion_vector(data: bytes, source: str) -> Positions:
-    """Return the positions of the vector (of either layout) at the start of `data`.
+    """Return the positions, ascending, of the vector (of either layout) at the start of `data`.
 
     Raises FormatError, naming `source`, if the vector is damaged.
     """

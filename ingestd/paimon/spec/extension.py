@@ -80,7 +80,10 @@ class NativeColumns(Protocol):
         ...
 
     def sorted_among(self, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.int32]) -> Bytes:
-        """Return a byte for each number: 1 if `known` contains it, else 0; both must be sorted."""
+        """Return a byte for each number: 1 if `known` contains it, else 0; shape (numbers,).
+
+        Both arrays must be sorted in ascending order.
+        """
         ...
 
 

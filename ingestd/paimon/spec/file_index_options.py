@@ -26,7 +26,10 @@ def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
 
 
 def manifest_threshold(schema: TableSchema) -> int:
-    """Return the maximum size in bytes of file indexes that are embedded in the manifest entry."""
+    """Return the maximum size in bytes of file indexes that are embedded in the manifest entry.
+
+    Larger indexes are written to a file. Raises ConfigError for an invalid option value.
+    """
     return honoured.INDEX_THRESHOLD.of(schema.options)
 
 

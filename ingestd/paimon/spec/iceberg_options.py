@@ -83,7 +83,10 @@ ICEBERG_OPTIONS: tuple[TableOption[object], ...] = tuple(
 
 
 def rest_settings(options: Options) -> dict[str, str]:
-    """Return the settings of the REST catalog, by their names in the catalog."""
+    """Return the settings of the Iceberg REST catalog among the options, by their names in Iceberg.
+
+    The names are without the prefix that the options have.
+    """
     prefix = ICEBERG_REST_SETTING.name.partition("<")[0]
     return {
         name.removeprefix(prefix): value

@@ -144,7 +144,10 @@ def _refuse_vectors(options: Options) -> None:
 
 
 def exposes_vectors(options: Options) -> bool:
-    """Return whether Iceberg metadata contains the deletion vectors of a table, by its options."""
+    """Return whether Iceberg metadata contains the deletion vectors of a table, by its options.
+
+    It does from version 3 of the Iceberg format on, if deletion vectors are enabled.
+    """
     return iceberg_options.ICEBERG_VERSION.of(
         options
     ) >= _VECTORS_SINCE and honoured.DELETION_VECTORS.of(options)

@@ -43,7 +43,7 @@ def _scaled(name: str, value: str, units: Mapping[str, int], example: str) -> in
 
 
 def parse_size(name: str, value: str) -> int:
-    """Parse a size, and return it in bytes.
+    """Parse a size such as "128 mb", and return it in bytes; a number without a unit is in bytes.
 
     Raises ConfigError, naming the option, if it is invalid.
     """
@@ -51,7 +51,7 @@ def parse_size(name: str, value: str) -> int:
 
 
 def parse_millis(name: str, value: str) -> int:
-    """Parse a duration, and return it in milliseconds.
+    """Parse a duration such as "10 s", and return it in milliseconds, the unit without a suffix.
 
     Raises ConfigError, naming the option, if it is invalid.
     """
@@ -188,7 +188,7 @@ class TableOption(Generic[T_co]):
         return str(default)
 
     def given(self, options: Options) -> str | None:
-        """Return the name or alias under which the option is set; None if it is not set."""
+        """Return the name, or the first alias, under which the option is set; None if not set."""
         return next((name for name in (self.name, *self.aliases) if name in options), None)
 
     def name_for(self, column: str) -> str:
@@ -203,7 +203,7 @@ class TableOption(Generic[T_co]):
 
     @property
     def pattern(self) -> str | None:
-        """The name as a regular expression; None if it contains no placeholder."""
+        """The name as a regular expression for a full match; None if it contains no placeholder."""
         parts = _PLACEHOLDER.split(self.name)
         return ".+".join(map(re.escape, parts)) if len(parts) > 1 else None
 

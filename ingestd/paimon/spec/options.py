@@ -247,7 +247,10 @@ def refuse_new_options(options: Options) -> None:
 
 
 def ignored_options(options: Options) -> dict[str, str]:
-    """Return the names of the options that have no effect in ingestd, each with the reason."""
+    """Return, by name, why given options have no effect in ingestd; others are left out.
+
+    Unknown options, and options refused for new tables only, are among them.
+    """
     ignored = {}
     for name, value in options.items():
         option = find_option(name)

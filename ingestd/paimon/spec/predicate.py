@@ -48,7 +48,10 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A test whether a text column matches a pattern: % is any text, _ any single character."""
+    """A test whether a whole text matches a pattern: % is any text, _ any single character.
+
+    A backslash before one of them makes it an ordinary character.
+    """
 
     column: str
     pattern: str
@@ -144,7 +147,10 @@ def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
 def matching(
     predicate: Predicate | None, rows: pa.Table, types: Mapping[str, DataType]
 ) -> pa.Table:
-    """Return the rows for which a predicate (None: no condition) is true."""
+    """Return the rows for which a predicate (None: no condition) is true, in their order.
+
+    `types` are the types of the columns by name.
+    """
     if predicate is None:
         return rows
     return rows.filter(cast("Any", holds(predicate, rows, types)))
@@ -165,7 +171,7 @@ def _leaf_holds(leaf: Leaf, column: Any, t: DataType) -> Array:  # noqa: ANN401 
 
 
 def like_regex(pattern: str) -> str:
-    """Return a regular expression (RE2) for a LIKE pattern.
+    """Return a regular expression (RE2) for a LIKE pattern, anchored at both ends of the text.
 
     A backslash escapes the next character.
     """

@@ -39,7 +39,10 @@ class ExpiredRows:
     limit: int
 
     def mask(self, rows: pa.Table) -> Mask:
-        """Return a mask of the expired rows; shape (rows,)."""
+        """Return a mask of the expired rows; shape (rows,).
+
+        A row whose time is null is not expired.
+        """
         times: Any = rows.column(self.field.name).cast(pa.int64())
         known: Mask = pc.is_valid(times).to_numpy()
         filled: Any = pc.fill_null(times, 0)

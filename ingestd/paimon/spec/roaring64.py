@@ -48,7 +48,7 @@ class Bitmap64:
     capacity: int = 0
 
     def add(self, other: "Bitmap64") -> None:
-        """Add the numbers of another bitmap."""
+        """Add the numbers of another bitmap to this one, in the order in which Java adds them."""
         for key in sorted(other.containers):
             if key in self.containers:
                 self.containers[key] = self.containers[key] | other.containers[key]

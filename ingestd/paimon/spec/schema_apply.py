@@ -491,7 +491,11 @@ def without_indexes(options: Options, name: str) -> dict[str, str]:
 
 
 def refuse_named_column(options: Options, name: str) -> None:
-    """Raise SchemaConflictError if an option contains the name of a column to be dropped."""
+    """Raise SchemaConflictError if an option refers to a column to be dropped.
+
+    It does if its value lists the column, as `sequence.field` does, or if its name is
+    `fields.<columns>...` with this column. Options of file indexes do not count.
+    """
     for option in _NAMING:
         if name in parse_names(option.name, options.get(option.name, "")):
             raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")

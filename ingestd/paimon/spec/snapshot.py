@@ -100,7 +100,10 @@ _REQUIRED = frozenset(
 
 
 def carried_properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return the properties of a snapshot that the next commit copies."""
+    """Return the properties of a snapshot that the next commit copies, such as progress records.
+
+    Their names begin with `CARRIED_PREFIX`; `BASE_PROPERTY` is not one of them.
+    """
     return {
         name: value
         for name, value in snapshot.properties.items()

@@ -457,7 +457,10 @@ _TEMPLATES = tuple(option for option in DECLARED if option.pattern is not None)
 
 @lru_cache(maxsize=4096)
 def find_option(name: str) -> TableOption[object] | None:
-    """Return the declaration of an option; None if it is unknown."""
+    """Return the declaration of an option, by its name or an alias; None if it is unknown.
+
+    A name with columns matches the declaration that has placeholders for them.
+    """
     option = _BY_NAME.get(name)
     if option is not None:
         return option

@@ -62,10 +62,11 @@ class OwnedBuckets:
     def assign(self, keys: KeyHashes) -> Buckets:
         """Assign a bucket to each new key, given by its hash; return the buckets, shape (keys,).
 
-        Buckets are filled one after the other, to `dynamic-bucket.target-row-num` keys each. If all
-        are full and `dynamic-bucket.max-buckets` allows no more, the remaining keys are spread over
-        them by hash. Raises UnsupportedError if the assigner has no bucket for a key: no more can
-        be created, or this option leaves it none.
+        The key counts of the buckets grow by the assigned keys. Buckets are filled one after the
+        other, to `dynamic-bucket.target-row-num` keys each. If all are full and
+        `dynamic-bucket.max-buckets` allows no more, the remaining keys are spread over them by
+        hash. Raises UnsupportedError if the assigner has no bucket for a key: no more can be
+        created, or this option leaves it none.
         """
         assigned = np.empty(len(keys), np.int32)
         done = 0
@@ -122,8 +123,8 @@ _NO_HASHES = np.zeros(0, np.int32)
 def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
     """Return the bucket of each row of a table with fixed buckets; shape (rows,).
 
-    Raises UnsupportedError if the table's bucket function does not support the types of the bucket
-    key.
+    `rows` has the columns of the bucket key. Raises UnsupportedError if the table's bucket function
+    does not support the types of the bucket key.
     """
     return assign_among(table, rows, table.options.bucket)
 

@@ -246,7 +246,10 @@ def is_sorted(hashes: Hashes) -> bool:
 
 
 def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
-    """Return a new sorted array of the sorted hashes `known` and of all arrays in `gained`."""
+    """Return a new sorted array of the sorted hashes `known` and of all arrays in `gained`.
+
+    `gained` has at least one array, in any order; repeated hashes are kept.
+    """
     new = np.sort(np.concatenate(gained))
     return np.insert(known, np.searchsorted(known, new), new)
 

@@ -285,7 +285,10 @@ def check_key_places(table: FileStoreTable, planned: TableState, current: TableS
 
 
 def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
-    """Raise CommitConflictError if the option `bucket` differs in the newest schema, `latest`."""
+    """Raise CommitConflictError if the option `bucket` differs between `table` and `latest`.
+
+    `latest` is the newest schema; the files to commit were written with the schema of `table`.
+    """
     ours, theirs = table.options.bucket, core_options(latest).bucket
     if ours != theirs:
         raise CommitConflictError(
@@ -295,9 +298,10 @@ def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
 
 
 def was_rescaled(table: FileStoreTable) -> bool:
-    """Return whether partitions may have another bucket count than the table has now.
+    """Return whether partitions may have another bucket count than the option `bucket` of `table`.
 
-    Returns False for tables without a fixed number of buckets.
+    They may if an older schema has another value of the option. Returns False for tables without a
+    fixed number of buckets.
     """
     number = table.options.bucket
     older = (table.schemas(schema_id) for schema_id in range(table.schema.id))

@@ -456,7 +456,10 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
 
 
 def discard(table: FileStoreTable, names: Sequence[str]) -> None:
-    """Delete manifests and manifest lists, by name, of an attempt that has definitely failed."""
+    """Delete manifests and manifest lists, by name, of an attempt that has definitely failed.
+
+    Failures are logged, not raised.
+    """
     for name in names:
         table.io.delete_quietly(table.paths.manifest(name))
 

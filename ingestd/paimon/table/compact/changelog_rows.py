@@ -44,8 +44,8 @@ def changes_between(
     `rows` are all rows of the keys, with `_LEVEL` and `_KEY_NUMBER`; `merged` are the merged rows,
     with `_KEY_NUMBER`. With `top_level`, the old row of a key is its row in that level, and keys
     that have a row in another level are included. Without it, the old row is the row in any level
-    above 0, and keys that have a row in level 0 are included. With the merge engine first-row, only
-    new keys are included.
+    above 0, and keys that have a row in level 0 are included. A key whose old and new row are equal
+    by `rules` is left out. With the merge engine first-row, only new keys are included.
     """
     key, level = rows.column(KEY_NUMBER).to_numpy(), rows.column(LEVEL).to_numpy()
     count = int(key.max()) + 1

@@ -149,7 +149,10 @@ class TreeCompaction:
         self._types = [key_field.type for key_field in self._table.schema.key_fields]
 
     def compact_runs(self, runs: Sequence[SortedRun]) -> None:
-        """Compact whole runs, which must be the newest runs of the bucket."""
+        """Compact whole runs, which must be the newest runs of the bucket.
+
+        The result is in `change`. Raises FormatError for a data file that is missing or damaged.
+        """
         files = [file for run in runs for file in run.files]
         small = small_file_size(self._table.options.target_file_size)
         adjacent: list[Section] = []
@@ -163,7 +166,10 @@ class TreeCompaction:
         self._rewrite_together(adjacent)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
-        """Rewrite each of the files separately, without merging it with others."""
+        """Rewrite each of the files separately, without merging it with others.
+
+        The result is in `change`. Raises FormatError for a data file that is missing or damaged.
+        """
         for file in files:
             self._rewrite([[file]])
 

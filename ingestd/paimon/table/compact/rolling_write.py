@@ -141,7 +141,7 @@ class RollingWriter:
         return self.files
 
     def abort(self) -> None:
-        """Delete all files that this writer wrote."""
+        """Delete all files that this writer wrote, and empty `files`; failures are logged."""
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -357,7 +357,10 @@ def _values(array: Array) -> _Numbers:
 
 
 def is_checked(schema: TableSchema, options: CoreOptions) -> bool:
-    """Return whether files of a table are read back: ORC files, and files with nested columns."""
+    """Return whether files of a table are read back before they replace others.
+
+    ORC files and files with nested columns are; all files are with `CHECKS_EVERY_FILE`.
+    """
     nested = any(field.type.root in NESTED_ROOTS for field in schema.fields)
     return CHECKS_EVERY_FILE or nested or options.file_format == "orc"
 

@@ -71,7 +71,10 @@ class Levels:
 
     @property
     def last_full_ms(self) -> int | None:
-        """The time at which the top level was last written, in ms of the epoch; None if unknown."""
+        """The time at which the newest file of the top level was created; None if unknown.
+
+        It is in milliseconds of the epoch, and counts as the time of the last full compaction.
+        """
         top = [run for run in self.runs if run.level == self.max_level]
         times = [file.creation_time_ms for run in top for file in run.files]
         return max((time for time in times if time is not None), default=None)

@@ -107,9 +107,9 @@ def load_index(
 def advanced_index(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return the index advanced by the rows that an APPEND snapshot added.
+    """Return a new index that also has the keys of the files that an APPEND snapshot added.
 
-    Raises FormatError for a damaged file.
+    `index` is as of the snapshot before. Raises FormatError for a damaged file.
     """
     added = [
         delta_entry

@@ -133,8 +133,8 @@ def with_file_index(
     """Write the file indexes that the table's options require for the data file at `path`.
 
     `rows` are the rows of the file, `meta` is its manifest entry. Returns the entry with the
-    embedded index or the name of the index file. If the index file cannot be written, the data file
-    is deleted, too.
+    embedded index or the name of the index file, or `meta` itself if no index is required. If the
+    index file cannot be written, the data file is deleted, too.
     """
     data = encode_indexes(table.schema, rows)
     if data is None:

@@ -93,7 +93,8 @@ def stored_fields(table: FileStoreTable, file: DataFileMeta) -> tuple[DataField,
 class NewFile:
     """The path of a new file of a bucket.
 
-    `external` is the path in its manifest entry if it is outside of the table, else None.
+    `external` is the same path if the file is outside of the table, as its manifest entry states
+    it; else None.
     """
 
     path: str
@@ -141,14 +142,18 @@ def path_beside(
     file: DataFileMeta,
     name: str,
 ) -> str:
-    """Return the path of a file named `name` in the directory of the data file `file`."""
+    """Return the path of a file named `name` in the directory of the data file `file`.
+
+    The directory may be outside of the table. `partition_values` are in the order of the partition
+    keys.
+    """
     if file.external_path is not None:
         return f"{file.external_path.rpartition('/')[0]}/{name}"
     return data_file_path(table, partition_values, bucket, name)
 
 
 def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-    """Return the path of the data file of a manifest entry.
+    """Return the path of a data file by its manifest entry; it may be outside of the table.
 
     `partition` is the serialized row.
     """
@@ -560,7 +565,11 @@ def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
 
 
 def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
-    """Return a file name with the extension for `options` in place of that for `planned`."""
+    """Return a file name with the extension for `options` in place of that for `planned`.
+
+    The extensions contain the file format, and with `file.suffix.include.compression` the
+    compression.
+    """
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 

@@ -75,9 +75,10 @@ class DeletionVectors:
         return decode_dv_index(self._bytes(path), (dv_range,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
-        """Return the number of rows of a data file that its deletion vector deletes.
+        """Return the number of rows of a data file that its deletion vector deletes; 0 without one.
 
-        `partition` is the serialized row.
+        `partition` is the serialized row. If the manifest entry does not state the number, the
+        vector is read: FormatError is raised if its index file is missing or damaged.
         """
         location = self._locations.get((partition, bucket, file.file_name))
         if location is None:

@@ -95,7 +95,8 @@ def assign_row_ids(
 ) -> tuple[ManifestEntry, ...]:
     """Return the entries of the snapshot after `previous` (None: first), with ids for new rows.
 
-    Files of compactions have their row ids in a column, so they get none.
+    Added files that are not from a compaction get their first row id, and the id of the snapshot as
+    their sequence number. Files of compactions have their row ids in a column, so they get none.
     """
     number = previous.id + 1 if previous else 1
     first = (previous.next_row_id if previous else None) or 0
@@ -225,7 +226,11 @@ def _successive(whole: DataFileMeta, files: Sequence[DataFileMeta]) -> list[Data
 
 
 def joined(parts: Sequence[pa.Table], fields: Sequence[DataField]) -> pa.Table:
-    """Return the columns of `parts`, which have the same rows, in the order of `fields`."""
+    """Return the columns of `parts`, which have the same rows, in the order of `fields`.
+
+    If several parts have a column, it is taken from the last of them. Raises KeyError if no part
+    has a column of `fields`.
+    """
     columns: dict[str, Any] = {}
     for part in parts:
         columns.update(zip(part.column_names, part.columns, strict=True))

@@ -59,7 +59,10 @@ class SnapshotCommit(Protocol):
 def partition_changes(
     table: "FileStoreTable", entries: Iterable[ManifestEntry]
 ) -> list[PartitionChange]:
-    """Return the change of each partition, summed over the `entries` of a snapshot's delta."""
+    """Return the change of each partition, summed over the delta entries of a snapshot.
+
+    Partitions are in the order in which they first appear in `entries`.
+    """
     parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         parts[entry.partition].append(entry)

@@ -43,7 +43,10 @@ def manifest_partition_stats(table: FileStoreTable, stats: SimpleStats) -> dict[
 
 
 def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """Return statistics of the key columns of a primary-key table's data file, by name."""
+    """Return statistics of the key columns of a primary-key table's data file, by name.
+
+    A bound that is unknown, or that may be wrong, is None.
+    """
     fields = table.schema.key_fields
     types = [field.type for field in fields]
     names = [field.name for field in fields]
@@ -60,7 +63,7 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
 def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
     """Return the known statistics of a data file, by column name in the table's schema.
 
-    Columns without usable statistics are left out.
+    A column that the file lacks has only nulls. Columns without usable statistics are left out.
     """
     schema = table.schemas(file.schema_id)
     names = file.stats_columns(schema.field_names)

@@ -74,7 +74,10 @@ class ManifestCache:
             return cached[0]
 
     def put(self, path: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest, unless they exceed the limit by themselves."""
+        """Cache the entries of a manifest; older manifests are evicted if the limit is exceeded.
+
+        Nothing is cached if the entries exceed the limit by themselves.
+        """
         count = sum(map(_entries_counted, entries))
         with self._lock:
             if path in self._manifests or count > self._max_entries:

@@ -24,7 +24,8 @@ def changelog_ids(table: FileStoreTable) -> list[int]:
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
     """Copy the files of snapshots that are about to expire to long-lived changelogs.
 
-    `ids` are the ids of the snapshots, ascending. The hint LATEST is written last.
+    `ids` are the ids of the snapshots, ascending; existing copies are overwritten. The hint LATEST
+    is written last.
     """
     if not ids:
         return
@@ -35,9 +36,10 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
-    """Delete the oldest long-lived changelogs, by their ids, and update the hint EARLIEST.
+    """Delete the files of long-lived changelogs, by their ids, and update the hint EARLIEST.
 
-    `first_left` is the id of the oldest long-lived changelog that remains.
+    `ids` are the oldest ones, and `first_left` is the id of the oldest that remains. Files to which
+    they refer stay.
     """
     for id_ in ids:
         table.io.delete_quietly(table.paths.changelog(id_))
@@ -47,7 +49,7 @@ def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) ->
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
     """Delete the long-lived changelogs after the id `last`, newest first; return their ids.
 
-    The hint LATEST is written first.
+    The hint LATEST is written first, with -1 if no changelog remains.
     """
     ids = changelog_ids(table)
     removed = [id_ for id_ in reversed(ids) if id_ > last]

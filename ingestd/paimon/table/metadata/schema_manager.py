@@ -37,7 +37,8 @@ def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
     """Return the id of the newest schema, by probing the ids that follow an existing id `known`.
 
-    If `known` is the newest id, this takes one request. Unlike a listing, it is never outdated.
+    If `known` is the newest id, this takes one request. Unlike a listing, the result is never
+    outdated.
     """
     while has_file(io, paths.schema(known + 1)):
         known += 1

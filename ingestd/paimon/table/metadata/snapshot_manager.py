@@ -65,7 +65,10 @@ def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
 
 
 def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the oldest existing snapshot, or None if the table has no snapshots."""
+    """Return the id of the oldest existing snapshot, or None if the table has no snapshots.
+
+    If the snapshot of the hint EARLIEST exists, it is the result without a search for older ones.
+    """
     hint = _read_hint(io, paths.earliest_hint)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         return hint
@@ -170,7 +173,10 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
 
 
 def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
-    """Yield the snapshots from the newest back to the oldest that has not expired."""
+    """Yield the snapshots from the newest on, in descending order, until one does not exist.
+
+    Raises StorageError or FormatError like `latest_snapshot`.
+    """
     snapshot = latest_snapshot(io, paths)
     while snapshot is not None:
         yield snapshot
@@ -190,7 +196,11 @@ def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
 
 
 def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
-    """Write the hint EARLIEST again if an expiry was killed before it updated the hint."""
+    """Write the hint EARLIEST again if it is missing, or if its snapshot does not exist.
+
+    This is the case if an expiry was killed before it updated the hint. Nothing is written for a
+    table without snapshots.
+    """
     earliest = earliest_snapshot_id(io, paths)
     if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
         _write_hint(io, paths.earliest_hint, earliest)

@@ -96,8 +96,9 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
     """Search back from `snapshot` for the newest snapshot that has the carried property `name`.
 
-    Carried properties are properties that each commit copies from its base. An empty name matches
-    all of them. Returns None if `snapshot` is None, or if no retained snapshot has the property.
+    Carried properties, such as progress records, are properties that each commit copies from its
+    base. An empty name matches any of them. Returns None if `snapshot` is None, or if no retained
+    snapshot has the property.
     """
     for retained in _walk(table, snapshot) if snapshot else ():
         carried = carried_properties(retained)
@@ -119,7 +120,8 @@ def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
     """Return the state with the newest streaming commit identifier of `user` in `committed`.
 
-    The retained snapshots are searched if the identifier is not known yet.
+    The retained snapshots are searched if the identifier is not known yet; it is -1 if none is of
+    the user.
     """
     if user in state.committed:
         return state
@@ -140,7 +142,7 @@ def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snaps
 
 
 def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
-    """Return `state.committed`, updated by the snapshot that was committed after the state."""
+    """Return a copy of `state.committed`, updated by `snapshot`, which follows the state."""
     return {**state.committed, **_newest_identifiers([snapshot])}
 
 

@@ -67,7 +67,7 @@ class RowSource(Protocol):
     ) -> pa.Table:
         """Return the rows that the source has of a data file, in the columns `fields`.
 
-        `partition` is the serialized row.
+        `partition` is the serialized row. Raises FormatError for a file that is missing or damaged.
         """
         ...
 
@@ -90,7 +90,9 @@ class BucketReader:
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
         """Yield the rows of a bucket in parts: one per file, or per section with a primary key.
 
-        Raises FormatError for a data file that is missing or damaged.
+        A section is a group of files with overlapping key ranges, whose rows are merged. Deleted
+        rows are left out unless `kinds` is set. Raises FormatError for a data file that is missing
+        or damaged.
         """
         if not self.table.schema.primary_keys:
             for group in row_groups(self.table, bucket.files):
@@ -110,7 +112,7 @@ class BucketReader:
 
     @property
     def merge_fields(self) -> tuple[DataField, ...]:
-        """The key columns, the requested columns, and other columns that merging requires."""
+        """The key columns, the requested columns, and others that merging requires, each once."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
@@ -227,7 +229,10 @@ class PickedSection:
         self.at_once = reader.keys is not None
 
     def read(self, fields: Sequence[DataField]) -> pa.Table:
-        """Return the columns `fields` of the unmerged rows of all files, file by file."""
+        """Return the columns `fields` of the unmerged rows of all files, file by file.
+
+        Raises FormatError for a data file that is missing or damaged.
+        """
         return self._reader.rows_of(self._section, fields)
 
     def pick(self, rows: pa.Table) -> Positions:

@@ -32,9 +32,9 @@ class FallbackBranch:
     snapshot: Snapshot
 
     def partitions(self, table: FileStoreTable, snapshot: Snapshot | None) -> frozenset[bytes]:
-        """Return the visible partitions of the branch that `snapshot` of `table` does not have.
+        """Return the partitions that readers see in the branch, but not in `snapshot` of `table`.
 
-        If `snapshot` is None, the table has no partitions.
+        They are serialized rows. If `snapshot` is None, the table has no partitions.
         """
         own = visible_partitions(table, snapshot)
         return visible_partitions(self.table, self.snapshot) - own
@@ -83,7 +83,11 @@ def snapshot_rows(
 
 
 def visible_partitions(table: FileStoreTable, snapshot: Snapshot | None) -> frozenset[bytes]:
-    """Return the partitions of a snapshot (None: no partitions) with files that readers see."""
+    """Return the partitions, as serialized rows, of a snapshot with files that batch readers see.
+
+    Postponed files are not seen, nor files of level 0 if `hides_level_0`. If `snapshot` is None,
+    there are no partitions.
+    """
     hidden = hides_level_0(table)
 
     def visible(entry: ManifestEntry) -> bool:

@@ -98,8 +98,9 @@ def iter_changed(
 ) -> Iterator[pa.Table]:
     """Yield the rows added by the APPEND snapshots from `first_id` to `last_id`, merged by key.
 
-    The range includes `last_id` (None: the newest snapshot). `reader` selects the rows and columns.
-    Raises ArgumentError if a snapshot has expired, UnsupportedError for a table that cannot be read
+    The range includes `last_id`, and ends at the newest snapshot (None: there). Rows are merged
+    with each other only, not with older rows. `reader` selects the rows and columns. Raises
+    ArgumentError if a snapshot has expired, UnsupportedError for a table that cannot be read
     correctly, and FormatError for a file that is missing or damaged.
     """
     table = reader.table

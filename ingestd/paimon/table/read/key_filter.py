@@ -70,6 +70,7 @@ class KeyFilter:
         """Return the entries of data files in the partitions and buckets that may contain a key.
 
         `index_entries` are the index entries of the snapshot, by which dynamic buckets are found.
+        If the keys may be in any partition, all entries are returned.
         """
         if self.anywhere is not None:
             return list(entries)
@@ -88,7 +89,10 @@ class KeyFilter:
         return pa.array(among_keys(rows, self.of_partition(partition), names))
 
     def of_partition(self, partition: bytes) -> pa.Table:
-        """Return the keys that may be in a partition, given as a serialized row of `partitions`."""
+        """Return the keys that may be in a partition, given as a serialized row.
+
+        Raises KeyError if `partitions` is not None and lacks the partition.
+        """
         return self.by_partition[partition] if self.anywhere is None else self.anywhere
 
     def _buckets(

@@ -99,7 +99,8 @@ def plan_read(
 ) -> ReadPlan:
     """Plan a batch read of live files for the rows that match a predicate (None: all rows).
 
-    Raises FormatError if a file index is missing or damaged.
+    Files that batch readers do not see are left out: postponed files, and those of level 0 if
+    `hides_level_0`. Raises FormatError if a file index is missing or damaged.
     """
     return _Planner(table, predicate, live=True).plan(entries)
 

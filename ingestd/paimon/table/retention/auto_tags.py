@@ -73,7 +73,10 @@ class TagPeriods:
     completed: bool
 
     def begin_of(self, tag: str) -> datetime | None:
-        """Return the start of the period of a tag, or None if the name has another format."""
+        """Return the start of the period of a tag, or None if the name has another format.
+
+        The result has no time zone.
+        """
         text, form = tag.partition(" ")[0] if self.period.is_daily else tag, self.period.name
         try:
             begin = datetime.strptime(text, form)  # noqa: DTZ007  (without a zone)
@@ -214,9 +217,10 @@ def make_auto_tags(
 
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
-    """Return the names of the tags whose retention time is over.
+    """Return the names of the tags whose retention time is over at `now_ms` (ms of the epoch).
 
-    Returns [] if the option `tag.time-expire-enabled` is false.
+    Tags without a retention time never expire. Returns [] if the option `tag.time-expire-enabled`
+    is false.
     """
     if not honoured.TAG_TIME_EXPIRE.of(options):
         return []

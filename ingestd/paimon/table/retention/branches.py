@@ -35,9 +35,11 @@ _BRANCH_OPTIONS = (honoured.SCAN_FALLBACK.name, "scan.primary-branch")
 def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> FileStoreTable:
     """Create a branch from a tag, or an empty branch with the schemas of the table.
 
-    The tag should exist as long as the branch: it keeps the shared files when snapshots of the main
-    branch expire. Returns the table on the branch. Raises ConfigError if the branch exists, its
-    name is invalid, or the tag does not exist; FormatError if files of an interrupted call differ.
+    A branch from a tag begins with the snapshot of the tag, and has the schemas up to that of the
+    snapshot. The tag should exist as long as the branch: it keeps the shared files when snapshots
+    of the main branch expire. Returns the table on the branch. Raises ConfigError if the branch
+    exists, its name is invalid, or the tag does not exist; FormatError if files of an interrupted
+    call differ.
     """
     check_new_branch(table, name)
     branch = TablePaths(table.path, name)

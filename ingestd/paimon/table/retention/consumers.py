@@ -59,7 +59,8 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
     """Return the ids of the consumers that made no progress for `retained_ms` milliseconds.
 
-    `now_ms` is in milliseconds of the epoch. If `retained_ms` is None, returns [].
+    The progress of a consumer is the last modification of its file. `now_ms` is in milliseconds of
+    the epoch. If `retained_ms` is None, returns [].
     """
     if retained_ms is None:
         return []
@@ -71,7 +72,7 @@ def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | Non
 
 
 def forget_consumers(table: FileStoreTable, ids: Iterable[str]) -> None:
-    """Delete consumers, if they exist."""
+    """Delete consumers, if they exist; failures are logged, not raised."""
     for consumer_id in ids:
         table.io.delete_quietly(_path(table, consumer_id))
 

@@ -129,7 +129,8 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
 def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bool) -> None:
     """Delete files; with `directories`, also the directories that become empty.
 
-    Only directories of buckets and partitions are deleted.
+    Only directories of buckets and of their partitions are deleted. Failures to delete a file are
+    logged, not raised.
     """
     parents: dict[str, None] = {}
     for path in paths:
@@ -246,7 +247,10 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
 
 
 def used_by_other_branches(table: FileStoreTable) -> set[str]:
-    """Return the names of all files that branches other than the table's own may need."""
+    """Return the names, without directories, of all files that other branches may need.
+
+    Other branches are all but that of `table`. Raises FormatError if one of them is damaged.
+    """
     if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
         return set()
     used = UsedFiles()

@@ -48,8 +48,9 @@ class TagNeeds:
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
         """Return the live files of the newest tagged snapshot before the id `snapshot_id`.
 
-        Each file is a triple (partition, bucket, file name). The result is empty if no earlier
-        snapshot is tagged.
+        Each file is a triple (serialized partition, bucket, file name). The result is empty if no
+        earlier snapshot is tagged. Raises FormatError if a manifest of the tag is missing or
+        damaged.
         """
         position = bisect.bisect_left(self._ids, snapshot_id) - 1
         if position < 0:
@@ -112,7 +113,8 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
     """Return the names of manifest lists, each after the names of its manifests.
 
-    The manifests of a missing list are left out.
+    Items of `lists` that are None are ignored; of a list that is missing or damaged, only its own
+    name is returned.
     """
     names: list[str] = []
     for name in lists:

@@ -61,7 +61,7 @@ class UsedFiles:
     _seen: set[str] = field(default_factory=set)
 
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
-        """Add all snapshots, tags and long-lived changelogs of all branches of a table.
+        """Add the files of all snapshots, tags and long-lived changelogs of a table's branches.
 
         The branch of `without` is left out (None: no branch). Raises FormatError if a metadata file
         is missing or damaged, ArgumentError if a branch has no schema.
@@ -71,10 +71,10 @@ class UsedFiles:
                 self.add_branch(branch)
 
     def add_branch(self, branch: FileStoreTable) -> None:
-        """Add all snapshots, tags and long-lived changelogs of a branch.
+        """Add the files of all snapshots, tags and long-lived changelogs of a branch.
 
-        A repeated call adds what was created since. Raises FormatError if a metadata file is
-        missing or damaged.
+        A repeated call adds the files of those created since. Raises FormatError if a metadata file
+        is missing or damaged.
         """
         for snapshot, read_again in _kept_snapshots(branch):
             self._add_kept(branch, snapshot, read_again)
@@ -238,7 +238,8 @@ def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
 def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
     """Return the paths that are below the table directory, or its `data-file.external-paths`.
 
-    Other files must not be deleted, even if manifests contain them; their paths are logged.
+    They are in the given order. Other files must not be deleted, even if manifests contain them;
+    their paths are logged.
     """
     external = honoured.EXTERNAL_PATHS.of(table.schema.options)
     roots = [_plain(root) for root in (table.path, *external) if root.strip()]

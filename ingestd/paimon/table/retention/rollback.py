@@ -68,8 +68,8 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
 
     An interrupted rollback leaves the table at some snapshot after the target, and can be repeated.
     Snapshots that were committed since the plan was made are deleted as well. Raises
-    CommitConflictError if a writer commits while snapshots are deleted, ConfigError if the target
-    no longer exists.
+    CommitConflictError if a writer commits while snapshots are deleted. Raises ConfigError if the
+    target does not exist any more or, if the plan restores it, exists again.
     """
     target = plan.target
     if table.snapshot_commit is not None:

@@ -117,7 +117,10 @@ def _known_files(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
-    """Return the names of the tags whose retention time was over at `now_ms` (ms of the epoch)."""
+    """Return the names of the tags whose retention time was over at `now_ms` (ms of the epoch).
+
+    Tags without a retention time are not among them.
+    """
     return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
 
 

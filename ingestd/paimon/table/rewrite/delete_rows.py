@@ -59,11 +59,11 @@ def delete_rows(
 ) -> Deletion:
     """Delete the rows that `is_deleted` marks, by their columns `columns`.
 
-    `is_deleted` is called with rows that have `columns` only and, for files to rewrite, again with
-    all columns. With `dry_run`, nothing is changed. Raises ConfigError for a table with keys,
-    buckets or deletion vectors; UnsupportedError for a table that cannot be written;
-    CommitConflictError, without deleting anything, if another process has replaced a file with such
-    rows; FormatError for a damaged file.
+    `is_deleted` returns a mask of the rows to delete. It is called with rows that have `columns`
+    only and, for files to rewrite, again with all columns. With `dry_run`, nothing is changed.
+    Raises ConfigError for a table with keys, buckets or deletion vectors; UnsupportedError for a
+    table that cannot be written; CommitConflictError, without deleting anything, if another process
+    has replaced a file with such rows; FormatError for a damaged file.
     """
     _refuse(table)
     state = load_state(table)

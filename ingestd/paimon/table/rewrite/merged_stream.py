@@ -46,7 +46,9 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
     """Yield the merged rows of sorted runs of a primary-key table's bucket, in key order.
 
-    The rows have the system columns; deleted rows are left out. Deletion vectors are not applied.
+    Each of `runs` has files in key order, with each key in at most one of them; the runs may be in
+    any order. The rows have the system columns; deleted rows are left out. Deletion vectors are not
+    applied. Raises FormatError for a data file that is missing or damaged.
     """
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
@@ -80,7 +82,7 @@ def stored_parts(
 ) -> Iterator[pa.Table]:
     """Yield the unmerged rows of files of a bucket, with the columns `fields`, file by file.
 
-    No part is empty.
+    No part is empty. Raises FormatError for a data file that is missing or damaged.
     """
     for file in files:
         bucket_key = (bucket.partition, bucket.bucket)

@@ -232,7 +232,10 @@ class Rewrite:
     after: int
 
     def may_move(self, old: int, new: int) -> bool:
-        """Return whether a row of the old bucket `old` may belong to the new bucket `new`."""
+        """Return whether a row of the old bucket `old` may belong to the new bucket `new`.
+
+        Both are the hash of the row modulo a bucket count, which rules out most pairs.
+        """
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int) -> CompactBucket:

@@ -25,9 +25,10 @@ _T = TypeVar("_T")
 
 
 def retry_lost(table: FileStoreTable, event: str, rewrite: Callable[[], _T]) -> _T:
-    """Call `rewrite`, which plans and commits a rewrite, again if other writers committed first.
+    """Call `rewrite` and return its result; call it again after a CommitConflictError.
 
-    Logs `event` as a warning each time. Raises CommitConflictError at the third conflict.
+    `rewrite` plans and commits a rewrite. The third CommitConflictError is raised; before, `event`
+    is logged as a warning each time.
     """
     turn = 0
     while True:
@@ -51,8 +52,9 @@ def commit_rewrite(
 ) -> CommitResult:
     """Commit changes that were planned on `state`, as `commit_user` (None: a new user).
 
-    If the commit fails, `abort_files` is called first, unless the outcome is unknown. Raises
-    CommitConflictError, CommitUnknownError, LockUnavailableError, and the other errors of `commit`.
+    If the commit fails with an IngestdError, `abort_files` is called before it is raised, except
+    after a CommitUnknownError. `now_ms` is the time of the snapshot. Raises CommitConflictError,
+    CommitUnknownError, LockUnavailableError, and the other errors of `commit`.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:

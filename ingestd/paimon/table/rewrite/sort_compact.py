@@ -105,8 +105,9 @@ def plan_sort(
 ) -> list[SortPlan]:
     """Return a plan for each partition that has files; only manifests are read.
 
-    `state` is the newest state of the table (None: it is loaded). `partition_filter` selects
-    partitions (None: all).
+    The table must have no buckets (see `sort_fields`). `state` is the newest state of the table
+    (None: it is loaded). `partition_filter` selects partitions (None: all). Raises FormatError if a
+    manifest is missing or damaged.
     """
     state = load_state(table) if state is None else state
     files: dict[bytes, list[DataFileMeta]] = defaultdict(list)

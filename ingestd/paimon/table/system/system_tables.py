@@ -26,7 +26,11 @@ BRANCH_PREFIX = "branch_"
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A system table: its columns and its rows as of a snapshot (None: the table is empty)."""
+    """A system table: its columns, and a function that returns its rows as of a snapshot.
+
+    The function is called with the table and the snapshot (None: the table has none); the cells of
+    a row are in the order of `fields`.
+    """
 
     fields: tuple[DataField, ...]
     rows: Callable[[FileStoreTable, Snapshot | None], list[Cells]]

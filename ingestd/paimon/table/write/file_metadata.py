@@ -86,7 +86,10 @@ class FileStatsCollector:
         self._ends = [*self._ends[:1], keys.take(pa.array([0, keys.num_rows - 1]))]
 
     def meta(self, name: str, size: int) -> DataFileMeta:
-        """Return the manifest entry of a file of `size` bytes with all added rows."""
+        """Return the manifest entry of a file `name` of `size` bytes with all added rows.
+
+        At least one row must have been added. The creation time is the current time.
+        """
         table = self._origin.table
         stats, stats_columns = self._values.result()
         first, last = self._sequences or (

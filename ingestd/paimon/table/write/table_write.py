@@ -70,7 +70,7 @@ class WrittenBucketFiles:
     indexed: bool = True
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
-        """Write rows to files of about the target size; return their manifest entries.
+        """Write rows, in order, to files of about the target size; return their manifest entries.
 
         Without rows, no file is written. If a file cannot be written, the files written before it
         are deleted. Raises StorageError if the storage fails.

@@ -10,7 +10,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_writable(table: FileStoreTable) -> None:
-    """Raise UnsupportedError if an existing table cannot be written.
+    """Raise UnsupportedError, naming the option or column, if a table cannot be written.
 
     Raises ConfigError for an invalid option value. Options without effect are logged, once in a
     process for the same table and options.
