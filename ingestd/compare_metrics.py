@@ -42,9 +42,9 @@ class MetricsFile:
     ) -> None:
         """Replace the file by the results of a comparison that ended at `now`, in Unix seconds.
 
-        `not_compared` is the number of tables that were left out. `results` are documents of
-        `compare.report`. Readers see the old or the new file, never a part. Raises OSError if the
-        file cannot be written.
+        `results` has a document of `compare.report.result_document` for each compared table, and
+        `not_compared` is the number of tables that were left out. Readers see the old or the new
+        file, never a part. Raises OSError if the file cannot be written.
         """
         registry = CollectorRegistry()
         rows = Gauge(

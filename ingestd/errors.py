@@ -119,7 +119,10 @@ def storage_error(message: str, cause: OSError) -> StorageError:
 
 
 def has_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or one of its causes, is a DiskFullError."""
+    """Return whether an error, or one of its causes (`raise ... from`), is a DiskFullError.
+
+    Returns False for None.
+    """
     while error is not None and not isinstance(error, DiskFullError):
         error = error.__cause__
     return error is not None

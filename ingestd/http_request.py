@@ -85,8 +85,8 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 def one_line(text: object, most: int = _SHOWN) -> str:
     """Shorten text from a server to one printable line of its first `most` characters.
 
-    Of a longer text, the length is appended; of a value that is not text, only the type is
-    returned.
+    Characters that are not printable become spaces. A longer text is followed by "..." and its
+    length. For a value that is not text, the name of its type is returned.
     """
     plain = text if isinstance(text, str) else type(text).__name__
     line = "".join(c if c.isprintable() else " " for c in plain[: most + 1])

@@ -28,7 +28,7 @@ class PartitionGauge(Gauge):
         self._numbers[partition] = number
 
     def drop(self, partition: SourcePartition) -> None:
-        """Remove the series of a topic partition."""
+        """Remove the series of a topic partition, if it has one."""
         self._numbers.pop(partition, None)
 
     def collect(self) -> list[Metric]:
@@ -103,7 +103,7 @@ FRESHNESS = Gauge(
 def record_committed(table: str, oldest_age: float, newest_age: float, newest: float) -> None:
     """Record the ages of the oldest and the newest change of a commit, and the time of the newest.
 
-    Ages are in seconds, the time in seconds since 1970.
+    The ages are in seconds at the time of the commit; `newest` is in seconds since 1970.
     """
     EVENT_TIME_LAG.labels(table).set(newest_age)
     NEWEST_EVENT.labels(table).set(newest)
@@ -136,9 +136,9 @@ def record_lag(partition: SourcePartition, seconds: float | None) -> None:
 
 
 def record_pending(partition: SourcePartition, records: int, seconds: float | None) -> None:
-    """Set the number of records after the batch in progress, and their maximum age.
+    """Set the number of records of a topic partition after the batch in progress, and their age.
 
-    If `seconds` is None, only the number is set.
+    `seconds` is the maximum age; if it is None, only the number is set.
     """
     PENDING_RECORDS.put(partition, records)
     if seconds is not None:

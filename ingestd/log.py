@@ -199,7 +199,8 @@ def configure_logging(
     """Write all log events of the process to one stream, by default standard error.
 
     `auto` writes text to a terminal and JSON elsewhere. `fields` are added to every line. Of
-    repeated warnings and errors, only the first is written, and the others are counted.
+    repeated warnings and errors, only the first is written, and the others are counted. The
+    handlers of the root logger, and the fields of an earlier call, are replaced.
     """
     target = stream or sys.stderr
     handler = SummingHandler(target, event_fields)
@@ -220,7 +221,10 @@ def configure_logging(
 
 @contextmanager
 def bind(**fields: object) -> Iterator[None]:
-    """Add fields to every line that this thread logs inside the block."""
+    """Add fields to every line that this thread logs inside the block.
+
+    A bound field of the same name has its earlier value again after the block.
+    """
     token = _bound.set({**_bound.get({}), **fields})
     try:
         yield
@@ -237,7 +241,8 @@ def bind_thread(**fields: object) -> None:
 def add_secrets(values: Iterable[str]) -> None:
     """Mask these values in everything that is logged or redacted from now on.
 
-    Very short values and common words, such as `true` or `kafka`, are not masked.
+    Values of fewer than four characters and common words, such as `true` or `kafka`, are not
+    masked.
     """
     for value in values:
         if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET:
@@ -270,7 +275,10 @@ def _forms(character: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of a setting of this name is a secret."""
+    """Return whether the value of a setting of this name is a secret.
+
+    A name of a secret contains a word such as `password`, `secret` or `token`, in any case.
+    """
     return _SECRET_NAME.search(name) is not None
 
 

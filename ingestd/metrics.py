@@ -208,7 +208,7 @@ def record_build(labels: Mapping[str, str]) -> None:
 
 
 def record_state(state: str) -> None:
-    """Set the state of the pipeline. Raises ValueError for an unknown state."""
+    """Set the state of the pipeline. Raises ValueError if it is not in `STATES`."""
     if state not in STATES:
         raise ValueError(f"no state of a pipeline: {state}")
     for known in STATES:
@@ -278,7 +278,10 @@ def record_skipped(table: str, reason: str, rows: int) -> None:
 
 
 def record_rejected(records: int, claims: int) -> None:
-    """Count rejected records; `claims` of them were rejected in the stages "route" and "schema"."""
+    """Count rejected records; `claims` of them were rejected in the stages "route" and "schema".
+
+    These claim a table, a column or a name that they cannot have, and have a counter of their own.
+    """
     REJECTED.inc(records)
     REFUSED_CLAIMS.inc(claims)
 
@@ -316,7 +319,10 @@ def record_poll(time_seconds: float) -> None:
 
 
 def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:
-    """Record the result, the number of attempts and the seconds of a commit to a table."""
+    """Record the result, the number of attempts and the seconds of a commit to a table.
+
+    `result` is "committed", "replayed" if the table had the batch already, or "empty".
+    """
     COMMITS.labels(table, result).inc()
     COMMIT_ATTEMPTS.labels(table).inc(attempts)
     COMMIT_SECONDS.labels(table).observe(seconds)
@@ -329,7 +335,10 @@ def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
 
 
 def record_compaction(table: str, result: str, seconds: float | None) -> None:
-    """Record the result of a compaction and its duration in seconds, None if unknown."""
+    """Record the result of a compaction and its duration in seconds, None if unknown.
+
+    `result` is "compacted", "nothing" (to do), "lost" (to another writer) or "failed".
+    """
     COMPACTIONS.labels(table, result).inc()
     if seconds is not None:
         COMPACTION_SECONDS.labels(table).observe(seconds)
@@ -392,7 +401,8 @@ def record_index_lookups(lookups: Mapping[str, int]) -> None:
 def record_registry(figures: Mapping[str, int]) -> None:
     """Add the counts about schema registries that the tasks of a batch reported.
 
-    The keys of `figures` are "requests", "failures", "hits" and "outage_ms".
+    The keys of `figures` are "requests", "failures" (of requests), "hits" (of the cache) and
+    "outage_ms"; the count of a missing key is 0.
     """
     REGISTRY_REQUESTS.inc(figures.get(REQUESTS, 0))
     REGISTRY_FAILED.inc(figures.get(FAILURES, 0))

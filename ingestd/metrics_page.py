@@ -37,7 +37,10 @@ class MetricsPage:
     per_partition: bool = True
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric families of all collectors, like a registry of `prometheus_client`."""
+        """Yield the metric families of all collectors, without the labels that the page leaves out.
+
+        `prometheus_client` calls this method, as it does for a registry.
+        """
         kept = {"table": self.per_table, "partition": self.per_partition}
         dropped = frozenset(label for label, is_kept in kept.items() if not is_kept)
         for metric in REGISTRY.collect():

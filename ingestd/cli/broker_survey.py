@@ -37,7 +37,8 @@ class BrokerSurvey:
 def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Resolve `${env:NAME}` and `${file:PATH}` in properties and register the values as secrets.
 
-    Raises ConfigError for a reference that cannot be resolved.
+    A relative path starts from the working directory. Raises ConfigError for a reference that
+    cannot be resolved.
     """
     document = parse_document("{}", "--kafka")
     document.tree = dict(properties)

@@ -136,7 +136,10 @@ class DeadLetters:
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
     def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """Yield the selected dead letters in parts, with `columns` and all of `FILTER_COLUMNS`."""
+        """Yield the selected dead letters of the newest snapshot in parts, which may be empty.
+
+        They have the `columns` and all of `FILTER_COLUMNS`.
+        """
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
             return

@@ -120,7 +120,7 @@ def worked(root: Path, workload: Workload, console: Console) -> Timings:
 
 
 def prepared(folder: Path) -> Path:
-    """Create or empty the demo's folder, and return its absolute path.
+    """Create the demo's folder, or delete its contents, and return its absolute path.
 
     Raises ConfigError for a folder with contents that no demo has written.
     """

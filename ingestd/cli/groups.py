@@ -74,7 +74,8 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
 def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
     """Return a filter for the partitions that `--partition` names, or None for all partitions.
 
-    Raises ConfigError for an invalid specification.
+    `texts` are specifications such as `dt=2024-01-01,hr=3`; a partition that matches one of them is
+    selected. Raises ConfigError for an invalid specification.
     """
     specs = [parse_partition_spec(table, text) for text in texts or ()]
     return partition_filter(table, specs) if specs else None
@@ -85,7 +86,8 @@ def print_result(
 ) -> None:
     """Print the result of a command: the sentence `text`, or `document` as JSON.
 
-    With `dry_run`, the output states that nothing was done.
+    With `dry_run`, the sentence is introduced as what would be done, and the JSON has the key
+    `dry_run`, which is always there.
     """
     if as_json:
         print_json({**document, "dry_run": dry_run})

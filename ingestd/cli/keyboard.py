@@ -22,7 +22,10 @@ _READ_BYTES = 1024
 
 
 def parse_keys(text: str) -> Keys:
-    """Split input from a terminal into names of keys; leave out unknown escape sequences."""
+    """Split input from a terminal into keys: a character, or a name such as "up" or "enter".
+
+    The names are "up", "down", "enter" and "escape". Other escape sequences are left out.
+    """
     names = [_NAMES.get(sequence, sequence) for sequence in _KEY.findall(text)]
     return [name for name in names if not name.startswith("\x1b")]
 

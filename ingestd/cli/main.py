@@ -116,7 +116,10 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """Import the module of a command, and return its command or group with the catalog options."""
+    """Import the module of a command, and return its command or group with the catalog options.
+
+    `name` is a key of `COMMANDS`.
+    """
     function = getattr(importlib.import_module(COMMANDS[name].module), name.replace("-", "_"))
     if isinstance(function, typer.Typer):
         return add_catalog_options(typer.main.get_command(function))
@@ -167,7 +170,8 @@ def main() -> NoReturn:
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code.
 
-    An IngestdError or OSError is printed as one message; other errors are raised.
+    An IngestdError, an OSError or an interrupt (Ctrl-C) is printed as one message; other errors are
+    raised.
     """
     debug = _DEBUG in arguments
     configure_logging("DEBUG" if debug else "WARNING", "text")

@@ -90,7 +90,10 @@ def _text_in(name: str, value: object) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Format a value for a table cell, on one line."""
+    """Format a value for a table cell, on one line; None is "", and a boolean "yes" or "no".
+
+    Integers have commas between thousands, and the elements of lists are separated by commas.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -58,7 +58,7 @@ class FileCounts:
         return self._read_data_files
 
     def read_file(self, path: str) -> None:
-        """Count a file that is opened for reading."""
+        """Count a file that is opened for reading; `data_files` counts it only the first time."""
         with self._lock:
             self.read += 1
             if _DATA in path and path not in self._known:
@@ -87,23 +87,29 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class CountingFileIO:
-    """A `FileIO` that counts reads, writes and deletions."""
+    """A `FileIO` that counts the reads, writes and deletions of `inner` in `counts`.
+
+    Each method returns the result and raises the errors of the same method of `inner`.
+    """
 
     inner: FileIO
     counts: FileCounts = field(compare=False, repr=False)
 
     def read_bytes(self, path: str) -> bytes:
-        """Return all bytes of a file."""
+        """Return all bytes of a file. Raises FileNotFoundError if it is missing."""
         self.counts.read_file(path)
         return self.inner.read_bytes(path)
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet."""
+        """Write a file that must not exist yet. Raises StorageError if it exists."""
         self.counts.wrote_file(path)
         self.inner.write_new(path, data)
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; return False, and change nothing, if it is taken."""
+        """Publish a file if the name is free; return False, and change nothing, if it is taken.
+
+        After a StorageError the outcome is unknown: read the file back.
+        """
         self.counts.wrote_file(path)
         return self.inner.try_write_atomic(path, data)
 
@@ -113,11 +119,11 @@ class CountingFileIO:
         self.inner.overwrite(path, data)
 
     def list_names(self, directory: str) -> list[str]:
-        """Return the sorted names of the entries of a directory."""
+        """Return the sorted names of the entries of a directory; [] if it does not exist."""
         return self.inner.list_names(directory)
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the entries of a directory with their kinds."""
+        """Return the entries of a directory with their kinds, by name; [] if it does not exist."""
         self.counts.looked()
         return self.inner.list_entries(directory)
 
@@ -126,11 +132,11 @@ class CountingFileIO:
         return self.inner.exists(path)
 
     def size(self, path: str) -> int:
-        """Return the size of a file in bytes."""
+        """Return the size of a file in bytes. Raises FileNotFoundError if it is missing."""
         return self.inner.size(path)
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents."""
+        """Create a directory and its parents, if they do not exist."""
         self.inner.make_directory(path)
 
     def delete_quietly(self, path: str) -> None:
@@ -139,24 +145,24 @@ class CountingFileIO:
         self.inner.delete_quietly(path)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty; return whether it was."""
+        """Delete an empty directory; return False if it is missing, not empty or a file."""
         return self.inner.delete_empty_directory(path)
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with its contents."""
+        """Delete a directory with its contents, if it exists."""
         self.inner.delete_tree(path)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory."""
+        """Rename a directory. Raises StorageError if it is missing, or the new name is taken."""
         self.inner.rename_directory(source, target)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Open a stream to a file that must not exist yet."""
+        """Open a stream to a file that must not exist yet; no file remains if the block raises."""
         self.counts.wrote_file(path)
         return self.inner.open_output(path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a seekable stream of a file."""
+        """Open a seekable stream of a file. Raises FileNotFoundError if it is missing."""
         self.counts.read_file(path)
         return self.inner.open_input(path)
 
@@ -251,7 +257,7 @@ def _counted(files: Files | None, table: FileStoreTable) -> int | None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show on the terminal what the command waits for, until the block ends."""
+    """Show what the command waits for until the block ends, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -21,9 +21,9 @@ def is_terminal() -> bool:
 def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
     """Ask on the terminal until the answer is valid, and return it.
 
-    Without a terminal, return the default; if there is none, raise ConfigError, which names
-    `option`. Raises the error of `check` if the default cannot be used without a terminal, and
-    KeyboardInterrupt at the end of the input.
+    `check` raises an IngestdError for an answer that is not valid. Without a terminal, return the
+    default; if there is none, raise ConfigError, which names `option`. Raises the error of `check`
+    if the default cannot be used without a terminal, and KeyboardInterrupt at the end of the input.
     """
     if not is_terminal():
         if default is None:

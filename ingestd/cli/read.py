@@ -142,7 +142,10 @@ def _read(
 
 
 def write_rows(rows: PrintedRows, style: Format, out: Output) -> None:
-    """Write rows to the output in the chosen format."""
+    """Write rows to the output in the chosen format.
+
+    Raises ConfigError for Parquet on a terminal, and for a table in a file.
+    """
     if style is Format.PARQUET:
         rows_output.write_parquet(rows, out)
     elif style is Format.CSV:

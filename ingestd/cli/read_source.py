@@ -41,8 +41,10 @@ _DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED, ROW_TRACKING})
 class Request:
     """The validated options of `ingestd read`.
 
-    `view` is the name of a view of the table's own rows, or None for the table itself. Raises
-    ConfigError if the options contradict each other.
+    `where` is a SQL condition, and `columns` are names with commas between them. `first` and `last`
+    are the options `--from` and `--to`, ids of snapshots. `view` is the name of a view of the
+    table's own rows, or None for the table itself. Raises ConfigError if the options contradict
+    each other.
     """
 
     where: str | None = None
@@ -82,7 +84,7 @@ class Request:
 
     @property
     def is_range(self) -> bool:
-        """Whether the rows of a range of snapshots are requested."""
+        """Whether the rows of a range of snapshots are requested, by `first` or `last`."""
         return self.first is not None or self.last is not None
 
 

@@ -71,14 +71,14 @@ class Output:
 
 
 def write_json_lines(rows: PrintedRows, out: Output) -> None:
-    """Write each row as a JSON object on a line."""
+    """Write at most `out.limit` rows, each as a JSON object on a line; sorted unless in order."""
     _write_lines(rows.lines(out.limit), out)
 
 
 def write_csv(rows: PrintedRows, out: Output) -> None:
     """Write CSV: a line of column names, then a line for each row; null is an empty cell.
 
-    Values are formatted as by `write_json_lines`.
+    Values are formatted and rows are sorted and limited as by `write_json_lines`.
     """
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
@@ -102,7 +102,10 @@ def write_parquet(rows: PrintedRows, out: Output) -> None:
 
 
 def print_rows(rows: PrintedRows, out: Output) -> None:
-    """Print rows as a table for people. Raises ConfigError if an output file is given."""
+    """Print rows as a table for people, and the number of rows beyond the limit.
+
+    Raises ConfigError if an output file is given.
+    """
     if out.file is not None:
         raise ConfigError("a table is for people: leave --output out, or choose another --format")
     lines = rows.lines()

@@ -140,8 +140,9 @@ def take_sample(
 ) -> dict[OffsetRange, list[RecordChunk]]:
     """Read a sample of each topic with `read`, and return its records by offset range.
 
-    A sample has at most `records` offsets. `logs` has the topics by source. Ranges are read
-    concurrently, because reading a small range is mostly waiting for the network.
+    `logs` has the offsets of topics by source. A sample has at most `records` offsets, from the
+    beginnings and the ends of the topic's partitions. Ranges are read concurrently, because reading
+    a small range is mostly waiting for the network.
     """
     ranges = [
         sample_range

@@ -41,9 +41,9 @@ class TablesView:
 
 
 def ordered(document: Document, view: TablesView) -> list[str]:
-    """Return the names of all tables in display order: by name, or by descending value.
+    """Return the names of all tables in the order of the column `view.sort`.
 
-    Tables with an unknown value are last.
+    Names are ascending, values descending. Tables with an unknown value are last.
     """
     tables = document["tables"]
     field = _COLUMNS[view.sort]
@@ -58,7 +58,10 @@ def ordered(document: Document, view: TablesView) -> list[str]:
 
 
 def after_key(document: Document, view: TablesView, key: str) -> TablesView:
-    """Apply a key press to the view, and return the new view; an unknown key changes nothing."""
+    """Apply a key press to the view, and return the new view; an unknown key changes nothing.
+
+    `key` is a result of `parse_keys`. While details are shown, only "escape" has an effect.
+    """
     names = ordered(document, view)
     if key == "escape":
         return replace(view, is_open=False)
@@ -95,7 +98,10 @@ def tables_list(document: Document, view: TablesView, rows: int) -> RenderableTy
 
 
 def table_detail(document: Document, name: str) -> RenderableType:
-    """Return the view of one table: its state, its newest commits and its schema changes."""
+    """Return the view of one table: its state, its newest commits and its schema changes.
+
+    If the document has no such table, the view states that.
+    """
     state = document["tables"].get(name)
     if state is None:
         return Text(f"{printable(name)}: no longer in the status of the daemon")
@@ -141,7 +147,7 @@ def plain_table(first: str, *others: str) -> Table:
 
 
 def value_text(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
-    """Format a value of the status document; an unknown value is -."""
+    """Format a value of the status document: a float with one decimal, None as -."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -150,12 +156,12 @@ def value_text(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
 
 
 def seconds_text(value: float | None) -> str:
-    """Format a duration in seconds with its unit; an unknown one is -."""
+    """Format a duration in seconds with one decimal and its unit; an unknown one is -."""
     return "-" if value is None else f"{value:.1f} s"
 
 
 def clock_text(seconds: float) -> str:
-    """Return a time in seconds since 1970 as a UTC timestamp."""
+    """Return a time in seconds since 1970 as ISO 8601 in UTC, without fractions of a second."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 

@@ -145,9 +145,10 @@ class BinlogReader:
         return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
 
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
-        """Return whether the connector has passed `position`; never None.
+        """Return whether the connector has passed `position`, and whether it is active; never None.
 
-        It has passed if a record in the topics comes from a change after `position`. The result's
+        It has passed if one of the newest records in the topics comes from a change after
+        `position`. It counts as active if the user may not see the server's threads. The result's
         own `position` is a text with the end offsets of the topics.
         """
         newest = list(self._newest_changes())

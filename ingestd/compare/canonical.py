@@ -92,9 +92,10 @@ def hash_of(cells: bytes) -> int:
 
 
 def part_of(key_cells: bytes) -> str:
-    """Return the hash partition of a key, hexadecimal digits, given the key's concatenated cells.
+    """Return the hash partition of a key, three hexadecimal digits.
 
-    Hash partitions divide the rows of tables whose keys have no common order in lake and database.
+    `key_cells` are the concatenated cells of the key. Hash partitions divide the rows of tables
+    whose keys have no common order in lake and database.
     """
     return hashlib.sha256(key_cells).hexdigest()[:PART_DIGITS]
 

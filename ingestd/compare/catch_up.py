@@ -67,8 +67,9 @@ class Connector(Protocol[_P]):
 class ChangeStream:
     """The stream of changes from a database through connector and Kafka logs to one table.
 
-    `table` is the name of the table. `open_tables` reads the progress of the pipeline again at each
-    call.
+    `table` is the name of the table, and `clusters` are the clients of brokers by source.
+    `open_tables` reads the progress of the pipeline again at each call. `clock` returns the seconds
+    of a monotonic clock.
     """
 
     connector: Connector[Any]

@@ -138,7 +138,7 @@ class ColumnSql(Protocol):
         """
 
     def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
-        """Return the SQL expression that converts a canonical text back to a key value.
+        """Return the SQL expression of a key value, whose one parameter `%s` is its canonical text.
 
         Returns None if the column cannot be in a key.
         """
@@ -152,8 +152,9 @@ def pair_columns(
 ) -> Pairing:
     """Pair the columns of a source table with the fields of its table in the lake.
 
-    Raises UnsupportedError if the source table has no primary key, or a key column is missing in
-    the lake or cannot be compared.
+    `settings` are those of the lake's table, which may rename, add or leave out columns; `sql` is
+    the dialect of the database. Raises UnsupportedError if the source table has no primary key, or
+    a key column is missing in the lake or cannot be compared.
     """
     types = {field.name: field.type for field in fields}
     added = settings.shape.added()

@@ -78,12 +78,12 @@ class SqlDialect(Protocol):
         """Return the columns of a table; [] if it does not exist or may not be read."""
 
     def read_key(self, connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-        """Return the primary key columns of a table in the source database, in key order."""
+        """Return the primary key columns of a table, in key order; () if it has no primary key."""
 
     def list_tables(
         self, connection: Connection, schemas: Sequence[str]
     ) -> Sequence[tuple[str, str]]:
-        """Return the schemas and names of all tables in some schemas."""
+        """Return the (schema, name) of each table in some schemas, sorted, without views."""
 
     def name_in_source(
         self, source_table: QualifiedSourceTable, database: str
@@ -109,7 +109,7 @@ class SqlDialect(Protocol):
         """
 
     def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
-        """Return the SQL of the value of a key column, given its canonical text as a parameter.
+        """Return the SQL of a key column's value, with its canonical text as the parameter `%s`.
 
         Returns None if pages of a table cannot be bounded by values of the column.
         """
@@ -122,12 +122,16 @@ class SqlDialect(Protocol):
         """
 
     def hash_sql(self, texts: Sequence[str]) -> str:
-        """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts."""
+        """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts.
+
+        The hash is an integer of 60 bits, that of `canonical.hash_of`; null if it cannot be
+        computed.
+        """
 
     def part_sql(self, texts: Sequence[str]) -> str:
         """Return the SQL of a key's hash partition, given the SQL of its canonical texts.
 
-        Hash partitions are used for keys without a common order.
+        The partition is a text of three hexadecimal digits, that of `canonical.part_of`.
         """
 
     def bound(
@@ -142,7 +146,7 @@ class SqlDialect(Protocol):
     def listed(
         self, columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]
     ) -> Condition:
-        """Return the SQL condition that a key is one of `keys`.
+        """Return the SQL condition that a key is one of `keys` (at least one), and its parameters.
 
         `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
         """

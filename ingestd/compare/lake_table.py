@@ -89,7 +89,8 @@ class LakeReader:
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
         """Return the digests of the rows in the pages of an index, by page and part.
 
-        Pages and parts without rows are left out.
+        A digest is the number of rows and the sum of their hashes. Pages and parts without rows are
+        left out, and so are rows in no page.
         """
         digests: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):

@@ -65,12 +65,15 @@ def read_columns(connection: Connection, schema: str, name: str) -> list[Databas
 
 
 def read_key(connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-    """Return the primary key columns of a table, in key order."""
+    """Return the primary key columns of a table, in key order; () if it has no primary key."""
     return tuple(str(column) for (column,) in connection.query(KEY, (schema, name)))
 
 
 def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the schemas and names of all tables in some databases; a database is a schema."""
+    """Return the (schema, name) of each table in some databases, sorted, without views.
+
+    A database is a schema.
+    """
     if not schemas:
         return []
     sql = TABLES.format(", ".join(["%s"] * len(schemas)))
@@ -109,7 +112,7 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
 
 
 def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
-    """Return the SQL of the value of a key column, given its canonical text as a parameter.
+    """Return the SQL of a key column's value, with its canonical text as the parameter `%s`.
 
     Returns None if pages of a table cannot be bounded by values of the column.
     """
@@ -150,7 +153,10 @@ def hash_sql(texts: Sequence[str]) -> str:
 
 
 def part_sql(texts: Sequence[str]) -> str:
-    """Return the SQL of a key's hash partition, given the SQL of its canonical texts."""
+    """Return the SQL of a key's hash partition, given the SQL of its canonical texts.
+
+    The partition is a text of three hexadecimal digits.
+    """
     return f"left(sha2({_cells(texts)}, 256), {PART_DIGITS})"
 
 
@@ -173,7 +179,7 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """Return the SQL condition that a key is one of `keys`.
+    """Return the SQL condition that a key is one of `keys` (at least one), and its parameters.
 
     `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """

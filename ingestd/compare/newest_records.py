@@ -115,8 +115,8 @@ class RecordSearch:
 def search_ranges(table: str, opened: OpenedTables, logs: Logs, limit: int) -> list[OffsetRange]:
     """Return the newest offsets that a table covers and its logs still have, at most `limit`.
 
-    Only topics from which the table was written are searched. Each topic partition gets the same
-    share of the limit.
+    `logs` are the logs of the pipeline's topics; only topics from which the table was written are
+    searched. Each topic partition gets the same share of the limit.
     """
     progress = opened.tables[table].progress
     own = frozenset[str]() if progress is None else progress.topic_keys
@@ -143,10 +143,10 @@ def search(
     key_columns: Sequence[ComparedColumn],
     keys: Collection[Key],
 ) -> NewestRecords:
-    """Read the ranges, and return the newest record of each key.
+    """Read the ranges, and return the newest record of each key that has one.
 
-    If several partitions have records of a key, the record with the largest position in the source
-    is the newest.
+    `history` decodes the records of a range to rows of the table. If several partitions have
+    records of a key, the record with the largest position in the source is the newest.
     """
     wanted = frozenset(keys)
     by_key: dict[Key, RecordCoordinates] = {}

@@ -100,17 +100,20 @@ def read_server(connection: Connection) -> Server:
 
 
 def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
-    """Return the columns of a table; [] if it does not exist."""
+    """Return the columns of a table in order; [] if it does not exist."""
     return [source_column(*row) for row in connection.query(COLUMNS, (schema, name))]
 
 
 def read_key(connection: Connection, schema: str, name: str) -> tuple[str, ...]:
-    """Return the primary key columns of a table, in key order."""
+    """Return the primary key columns of a table, in key order; () if it has no primary key."""
     return tuple(str(column) for (column,) in connection.query(KEY, (schema, name)))
 
 
 def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the schemas and names of all tables in some schemas, without partitions."""
+    """Return the (schema, name) of each table in some schemas, sorted.
+
+    Views are left out, and so are partitions, whose rows are those of their parent tables.
+    """
     rows = connection.query(TABLES, (list(schemas),))
     return [(str(schema), str(name)) for schema, name in rows]
 
@@ -173,7 +176,7 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
 
 
 def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
-    """Return the SQL of the value of a key column, given its canonical text as a parameter.
+    """Return the SQL of a key column's value, with its canonical text as the parameter `%s`.
 
     Returns None if pages of a table cannot be bounded by values of the column.
     """
@@ -206,12 +209,18 @@ def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
 
 
 def hash_sql(texts: Sequence[str]) -> str:
-    """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts."""
+    """Return the SQL of the hash of a row, given the SQL of its columns' canonical texts.
+
+    The hash is an integer of 60 bits.
+    """
     return f"('x' || {_digits(texts, HASH_DIGITS)})::bit({HASH_DIGITS * 4})::bigint"
 
 
 def part_sql(texts: Sequence[str]) -> str:
-    """Return the SQL of a key's hash partition, given the SQL of its canonical texts."""
+    """Return the SQL of a key's hash partition, given the SQL of its canonical texts.
+
+    The partition is a text of three hexadecimal digits.
+    """
     return _digits(texts, PART_DIGITS)
 
 
@@ -224,7 +233,7 @@ def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key
 
 
 def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
-    """Return the SQL condition that a key is one of `keys`.
+    """Return the SQL condition that a key is one of `keys` (at least one), and its parameters.
 
     `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
     """

@@ -52,7 +52,10 @@ def result_document(
 
 
 def has_differences(result: Mapping[str, Any]) -> bool:
-    """Return whether the result of a table has a difference."""
+    """Return whether the result of a table has a difference.
+
+    Keys whose rows kept changing, so that they could not be compared, are not differences.
+    """
     return bool(result["differences"])
 
 

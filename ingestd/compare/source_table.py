@@ -35,8 +35,8 @@ class KeyRange:
 class Page:
     """A page: a range of keys in the order of the database, with digests of its rows.
 
-    `digests` are by part. A page has a single part if keys have an order, and otherwise a part for
-    each hash partition of its keys.
+    `digests`, the number of rows and the sum of their hashes, are by part. A page has a single part
+    if keys have an order, and otherwise a part for each hash partition of its keys.
     """
 
     keys: KeyRange
@@ -93,10 +93,11 @@ class SourceReader:
         self._texts = [column.text_sql for column in pairing.columns]
 
     def pages(self, keys: KeyRange, size: int) -> Iterator[Page]:
-        """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows.
+        """Yield the pages of a range of keys, of `size` rows each; the last has fewer, maybe none.
 
-        The database reads each row twice: for the bound of its page, and for its hash. Raises
-        UnsupportedError for rows that are too long to be hashed.
+        The last page extends to the end of the range. The database reads each row twice: for the
+        bound of its page, and for its hash. Raises UnsupportedError for rows that are too long to
+        be hashed.
         """
         low = keys.low
         while True:

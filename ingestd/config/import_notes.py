@@ -74,9 +74,10 @@ class ImportNotes:
 def assemble(imported: ImportNotes, validate: Validate) -> tuple[Tree, list[Note]]:
     """Return a configuration of the pieces that load together, and all notes.
 
-    If all pieces together do not load, they are added to the needed ones one after the other; each
-    piece that prevents loading is left out and gets a note. If the needed pieces alone do not load,
-    the configuration consists of these, and a note states why.
+    `validate` returns the reason why a configuration does not load, or None. If all pieces together
+    do not load, they are added to the needed ones one after the other; each piece that prevents
+    loading is left out and gets a note. If the needed pieces alone do not load, the configuration
+    consists of these, and a note states why.
     """
     whole = _document(imported.pieces)
     if validate(whole) is None:

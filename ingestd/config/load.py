@@ -84,7 +84,11 @@ class _UnplacedError(Exception):
 def apply_environment(
     document: Document, shape: ConfigShape, environ: Mapping[str, str]
 ) -> list[ValidationIssue]:
-    """Apply all `INGESTD__` variables to the document; return an issue for each invalid one."""
+    """Apply all `INGESTD__` variables to the document; return an issue for each invalid one.
+
+    `shape` has the keys of a configuration. The document is changed in place, also if there are
+    issues.
+    """
     issues = []
     for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
         origin = f"environment {variable}"

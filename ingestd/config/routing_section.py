@@ -119,7 +119,7 @@ class RoutingSection(Section):
 
 
 def routing_of(section: RoutingSection) -> RoutingConfig:
-    """Convert the section to the settings of the router."""
+    """Convert the section to the settings of the router, with the default of `case_sensitive`."""
     return RoutingConfig(
         table_prefix=section.table_prefix,
         table_suffix=section.table_suffix,

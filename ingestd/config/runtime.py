@@ -19,7 +19,10 @@ from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
-    """Return the settings of the pipeline; relative paths refer to the configuration's folder."""
+    """Return the settings of the pipeline; relative paths refer to the configuration's folder.
+
+    `loaded` must be the result of `load_config`, which has checked it.
+    """
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)

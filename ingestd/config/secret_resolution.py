@@ -78,7 +78,10 @@ def _register(raw: Tree, resolved: Tree) -> None:
 
 
 def plain_secrets(document: Document) -> list[Path]:
-    """Return the paths of secrets that a document contains as plain text."""
+    """Return the paths of secrets that a document contains as plain text, not as references.
+
+    A value is a secret if its key has the name of one (`is_secret_name`).
+    """
     return [
         path
         for path, text in walk(document.tree)

@@ -4,7 +4,7 @@
 def has_executors(master: str) -> bool:
     """Return whether tasks run in executor processes, and not in the driver's JVM.
 
-    `master` is the Spark master, such as `local[4]` or `k8s://https://HOST:PORT`.
+    `master` is the Spark master, such as `local[4]`, which has none, or `k8s://https://HOST:PORT`.
     """
     return _kind(master) != "local"
 

@@ -69,7 +69,10 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """Format a size for `parse_size`, in the largest unit that gives a whole number."""
+    """Format a size for `parse_size`, in the largest unit that gives a whole number.
+
+    Zero, and sizes that are not a whole number of kb, are in bytes, such as `100b`.
+    """
     for unit in ("gb", "mb", "kb"):
         if size and size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"

@@ -55,7 +55,10 @@ class ValidationIssue:
 def validation_errors_of(
     error: ValidationError, document: Document, shape: ConfigShape
 ) -> list[ValidationIssue]:
-    """Convert an error of pydantic to the issues of a configuration, with locations."""
+    """Convert an error of pydantic to the issues of a configuration, with locations.
+
+    `shape` has the allowed keys, of which the message about an unknown key names the most similar.
+    """
     issues = []
     for detail in error.errors(include_url=False, include_input=False):
         path = tuple(step for step in detail["loc"] if step != _KEY)

@@ -151,7 +151,10 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
 
 
 def check_pipeline_name(name: str) -> None:
-    """Raise ConfigError if a name is not valid for a pipeline."""
+    """Raise ConfigError if a name is not valid for a pipeline.
+
+    A valid name has 1 to 100 characters, of a-z, 0-9, _ and -.
+    """
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError as error:

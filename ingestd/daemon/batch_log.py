@@ -116,7 +116,7 @@ class BatchLog:
         _LOG.debug("phase", extra={"ctx": {"phase": name, "seconds": round(seconds, 3)}})
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """Update metrics, status and maintenance, send the trace, and log the batch."""
+        """Update metrics, status and maintenance, send the trace, call `succeeded`, and log."""
         seconds = summary.seconds.get(TOTAL, self._ticks() - self._begun)
         _count(summary.counts)
         now = self._clock()
@@ -139,7 +139,7 @@ class BatchLog:
         bind_thread(batch_id=None)
 
     def run_died(self, error: IngestdError) -> None:
-        """Report an error that ended a run to maintenance and to the trace of its batch, if any."""
+        """Report a failed run to maintenance, and to the trace of its batch in progress, if any."""
         if self._trace is not None:
             self._trace.failed(error)
         if self._maintenance is not None:

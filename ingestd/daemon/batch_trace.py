@@ -37,7 +37,7 @@ class BatchTrace:
         self._running: _Running | None = None
 
     def started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
-        """Begin the trace of a batch that reads these offset ranges."""
+        """Begin the trace of a batch that reads these offset ranges; drop an unfinished trace."""
         read = [range_ for range_ in ranges if range_.rows]
         attributes: dict[str, Attribute] = {
             "ingestd.batch.id": batch_id,

@@ -17,7 +17,10 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The requests to a Kafka cluster that determine lag; `OffsetClient` implements them."""
+    """The requests to a Kafka cluster that determine lag; `OffsetClient` implements them.
+
+    Methods raise SourceError if the brokers do not respond.
+    """
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""

@@ -49,7 +49,11 @@ class HttpAccess:
         return Tls(Path(self.certificate), Path(self.key))
 
     def allows(self, authorization: str | None) -> bool:
-        """Return whether a client with this Authorization header may see all pages."""
+        """Return whether a client with this Authorization header may see all pages.
+
+        Without `auth_file` every client may; otherwise the header must contain its token. If the
+        file cannot be read or is empty, no client may.
+        """
         if self.auth_file is None:
             return True
         token, header = _token(self.auth_file), authorization or ""

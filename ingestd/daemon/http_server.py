@@ -339,7 +339,7 @@ class ConnectionLimit:
             self.leave(connection)
 
     def leave(self, connection: socket.socket) -> None:
-        """Stop counting a connection."""
+        """Stop counting a connection; do nothing if it is not counted."""
         with self._lock:
             self._addresses.pop(connection, None)
 

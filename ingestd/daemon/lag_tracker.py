@@ -155,7 +155,8 @@ class LagTracker:
     ) -> dict[str, dict[str, dict[str, int | None]]]:
         """Return position, end offset and lag of a source's partitions, by topic and partition.
 
-        With `silent`, end offsets and lags are unknown (None), because the brokers do not respond.
+        The keys are "position", "end" and "lag", with None for unknown values. With `silent`, end
+        offsets and lags are unknown, because the brokers do not respond.
         """
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
         for partition, reading in sorted(self._partitions.items(), key=lambda item: item[0]):
@@ -183,7 +184,7 @@ class LagTracker:
         return {table: max(seconds) for table, seconds in known.items() if seconds}
 
     def publish(self, now: float) -> None:
-        """Set the gauges of topic partitions and tables."""
+        """Set the gauges of all topic partitions, and of the tables whose lag is known."""
         for partition, reading in self._partitions.items():
             reading.publish(partition, now)
         for table, seconds in self.freshness(now).items():

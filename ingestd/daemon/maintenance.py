@@ -130,7 +130,7 @@ class Maintenance:
             thread.join()
 
     def opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Add the tables of a new run to the schedule; known tables keep their state."""
+        """Add the tables of a new run, by name, to the schedule; known tables keep their state."""
         with self._changed:
             now = self._ticks()
             self._backlog.opened(now)
@@ -139,18 +139,27 @@ class Maintenance:
             self._changed.notify_all()
 
     def batch_started(self) -> None:
-        """Record the start of a batch, from which a backlog is derived."""
+        """Record the start of a batch: if ingest has a backlog, this continues.
+
+        While ingest has a backlog, only pressing compactions start, except in mode `inline`.
+        """
         with self._changed:
             self._backlog.began()
 
     def run_died(self) -> None:
-        """Record that the query failed: maintenance no longer waits for its backlog to end."""
+        """Record that the query failed, so that ingest has no backlog.
+
+        Compactions that are not pressing may then start.
+        """
         with self._changed:
             self._backlog.died()
             self._changed.notify_all()
 
     def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
-        """Record the commits of a batch; `cut` is whether the batch reached its limits."""
+        """Record the commits of a batch, which may trigger compactions.
+
+        `cut` is whether the batch reached its limits; ingest has a backlog exactly if it did.
+        """
         with self._changed:
             self._backlog.ended(cut, self._ticks())
             for commit in commits:
@@ -162,7 +171,12 @@ class Maintenance:
             self._changed.notify_all()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait while ingest must wait for maintenance, but only until `stopping` is set."""
+        """Wait while ingest must wait for compactions, but only until `stopping` is set.
+
+        In mode `inline`, waits for all triggered compactions, at most `inline_budget` seconds;
+        then, in every mode, while a bucket is above the stop trigger, at most `max_throttle`
+        seconds.
+        """
         settings = self._settings
         if settings.mode == "inline":
             self._hold(self._is_triggered, settings.inline_budget, "inline", stopping)
@@ -287,7 +301,10 @@ class MaintenanceRecord:
         self._waited = 0.0
 
     def sorted_runs(self, table: str, counts: RunCounts) -> None:
-        """Set the gauges of the sorted runs of a table, unless a count is None."""
+        """Set the gauges of the level-0 files and the sorted runs of a table.
+
+        Does nothing if one of the two counts is unknown (None).
+        """
         if counts.level_0 is not None and counts.sorted_runs is not None:
             metrics.record_sorted_runs(table, counts.level_0, counts.sorted_runs)
 

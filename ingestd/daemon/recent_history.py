@@ -94,7 +94,10 @@ class Recent:
         )
 
     def restore(self, saved: SavedHistory, now: float) -> None:
-        """Add the history of an earlier process, without failures older than a day."""
+        """Add the history of an earlier process, without failures older than a day.
+
+        Samples after `now`, from a wrong clock, are left out, too.
+        """
         self.samples.restore(saved.samples, now)
         self.batches.extend(saved.batches)
         self.failures.extend(
@@ -187,9 +190,10 @@ class SchemaLog:
         self._changes: deque[SchemaChanged] = deque(maxlen=_SCHEMA_CHANGES)
 
     def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
-        """Record the schemas of tables at the start of a run.
+        """Record the schemas of tables, by name, at the start of a run.
 
-        A schema that differs from the known one was changed by another writer.
+        The first schema of a table adds no change. One with another id than the known schema, from
+        another writer, adds a change.
         """
         for table, schema in schemas.items():
             if table in self._known:
@@ -197,7 +201,10 @@ class SchemaLog:
             self._known[table] = schema
 
     def committed(self, table: str, schema: TableSchema, now: float) -> None:
-        """Record the schema of a commit to a table, and add a change if its id is new."""
+        """Record the schema of a commit to a table, and add a change if its id is new.
+
+        The first schema of an unknown table is such a change, too.
+        """
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return

@@ -51,7 +51,7 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
 def merged(older: Sample, newer: Sample) -> Sample:
     """Merge two samples: add their records and seconds, and take the larger of the other values.
 
-    The result has the time of `newer`.
+    The result has the time of `newer`. A value is None only if it is None in both samples.
     """
     return Sample(
         newer.at,
@@ -70,7 +70,8 @@ def _largest(*values: float | None) -> float | None:
 def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
     """Merge the samples of each interval of `step` seconds into one.
 
-    The samples are oldest first, and so is the result.
+    Intervals begin at multiples of `step` since 1970. The samples are oldest first, and so is the
+    result.
     """
     steps: list[Sample] = []
     for sample in samples:

@@ -73,7 +73,7 @@ def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
 
 
 def merged_settings(reloaded: list[Setting], running: list[Setting]) -> list[Setting]:
-    """Return the configuration in effect after a reload.
+    """Return the configuration in effect after a reload, ordered by section.
 
     Settings that need a restart are taken from `running`, all others from `reloaded`.
     """

@@ -81,8 +81,9 @@ NOT_READY: Mapping[NotReady, str] = {
 class TableStatus:
     """The newest commit to a table, and the rows and files written since the daemon started.
 
-    `result` is the `status` of the newest TableCommit to the table, or "opened" before the first.
-    `at` is the time of the commit in seconds since 1970, or None if there is no snapshot.
+    `result` is the `status` of the newest TableCommit to the table. It is "opened" before the
+    first, and if the table had another snapshot when a run opened it. `at` is the time of the
+    snapshot in seconds since 1970, or None if there is none.
     """
 
     snapshot_id: int | None
@@ -151,9 +152,10 @@ class Status:
         metrics.record_state(self._state)
 
     def enter(self, state: str) -> None:
-        """Set the state that /status shows, such as "starting" or "running".
+        """Set the state of the pipeline, one of `metrics.STATES`.
 
-        "starting" also clears the batch in progress and readiness.
+        "starting" also clears the batch in progress and readiness. Raises ValueError for another
+        state.
         """
         with self._lock:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
@@ -459,7 +461,7 @@ class SetAsidePage:
             self._topics.clear()
 
     def add(self, topic: SetAside, message: str) -> None:
-        """Add a topic that is no longer read in this run."""
+        """Add a topic that is no longer read in this run; `message` states the reason."""
         shown = {
             "unreadable": False,
             "looks_like": topic.guess.data_format,

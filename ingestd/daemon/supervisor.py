@@ -194,7 +194,10 @@ class Supervisor:
         self._run: SupervisedRun | None = None
 
     def run(self) -> int:
-        """Run the pipeline to its end; return the exit code."""
+        """Run the pipeline until it ends, is stopped or fails for good; return the exit code.
+
+        The code is 0 if it ended or was stopped, otherwise that of its error, which is logged.
+        """
         while True:
             self._adopt_next()
             error = self._attempt()

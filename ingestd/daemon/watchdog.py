@@ -75,7 +75,7 @@ class Watchdog:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether `seconds` exceeds the maximum, and the next poll is not delayed on purpose."""
+        """Whether the next poll is overdue; False while it is delayed on purpose."""
         return not self._held and self.seconds > self._patience
 
 
@@ -87,8 +87,8 @@ class ExecutorWatch:
     """Watches the number of executors, and reports when they are missing for too long.
 
     `count` is None for a local master, or if it is unknown. `is_missing` is whether, at the last
-    count, there had been no executor for too long. `ticks` returns the seconds of a monotonic
-    clock. Not thread-safe.
+    count, there had been no executor for at least `MISSING_SECONDS`. `ticks` returns the seconds of
+    a monotonic clock. Not thread-safe.
     """
 
     def __init__(self, ticks: Callable[[], float]) -> None:

@@ -382,9 +382,10 @@ def broker_properties(
 
 
 def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> dict[str, int]:
-    """Return the port of each listener and of the controller, by name.
+    """Return the ports of a broker by name: for clients, for the controller, for each listener.
 
-    A member has given ports for clients and the controller; all other ports are free ones.
+    The names of the first two are those of their listeners in Kafka's properties. A `member` has
+    given ports for clients and the controller; all other ports are free ones.
     """
     names = (CLIENTS, _CONTROLLER, *listeners)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -403,7 +404,7 @@ def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[i
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different free ports of 127.0.0.1."""
+    """Return `count` different ports of 127.0.0.1 that are free at the time of the call."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -15,7 +15,10 @@ _LOG_LINES = 20
 
 
 class Child:
-    """A process group that runs a command of ingestd; the end of the `with` block kills it."""
+    """A process group that runs a command of ingestd; the end of the `with` block kills it.
+
+    `arguments` follow `ingestd` on the command line. The output replaces the contents of `log`.
+    """
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self._log = log

@@ -58,7 +58,10 @@ def java_command() -> str:
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Parse a file of lines `group:artifact:version SHA-256`; return the SHA-256 by coordinate."""
+    """Parse a file of lines `group:artifact:version SHA-256`; return the SHA-256 by coordinate.
+
+    Empty lines, and text after `#`, are ignored.
+    """
     lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     return {line[0]: line[1] for line in lines if line}
 

@@ -154,7 +154,7 @@ def printed(column: Column, value: Value) -> Value:
 
 
 def iso_micros(value: int) -> str:
-    """Return microseconds since 1970 as an ISO timestamp with six fraction digits."""
+    """Return microseconds since 1970 as an ISO timestamp with six fraction digits and no zone."""
     moment = EPOCH + timedelta(microseconds=value)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
 

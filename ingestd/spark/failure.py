@@ -35,7 +35,7 @@ _EXIT_SECONDS = 5.0
 def raised_error(text: str) -> IngestdError | None:
     """Return the last error of `ingestd.errors` in a traceback, or None if it contains none.
 
-    If Spark itself reports a full disk, returns a DiskFullError.
+    Without such an error, returns a DiskFullError if Spark itself reports a full disk.
     """
     raised = _RAISED.findall(text)
     if not raised:

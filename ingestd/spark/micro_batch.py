@@ -116,9 +116,11 @@ class MicroBatch:
         self._registry.iceberg.close()
 
     def refresh_records(self) -> None:
-        """Renew old progress records of tables that get no rows; call this between batches only.
+        """Commit progress records again to tables whose newest snapshot has none, or an old one.
 
-        Raises FencedError if the process has lost leadership, and the errors of a commit.
+        Otherwise the expiry of another writer could remove a table's last record. Call this between
+        batches only. Raises FencedError if the process has lost leadership, and the errors of a
+        commit.
         """
         self._commit_guard.check([])
         refreshed = self._registry.refresh_records()

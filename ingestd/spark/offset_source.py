@@ -157,7 +157,11 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[RangePartition]:
-        """Return one partition for each range of a batch; `end` contains all of its ranges."""
+        """Return one partition for each offset range of the batch that ends at `end`.
+
+        `end` contains these ranges; `start` is only compared with it: if they are equal, the batch
+        is empty.
+        """
         return [] if start == end else [RangePartition(range_) for range_ in decode(end).ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, int, int]]:

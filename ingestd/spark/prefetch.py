@@ -142,7 +142,7 @@ class Prefetch:
                 return
 
     def forget(self) -> None:
-        """Discard the prefetched stage 1, whose output is not used."""
+        """Discard the prefetched stage 1, if there is one; its output is not used."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.discard()

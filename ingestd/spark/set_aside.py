@@ -262,7 +262,10 @@ class SetAsideTopics:
         return bool(culprits)
 
     def culprits(self, ranges: Iterable[OffsetRange]) -> list[Unreadable]:
-        """Return ranges that exceed a worker's memory, each from its first unreadable offset."""
+        """Return ranges that exceed a worker's memory, each from its first unreadable offset.
+
+        The ranges are read again in separate processes to find them; nothing is set aside yet.
+        """
         return [
             unreadable
             for source_ranges in by_source(ranges)

@@ -9,17 +9,20 @@ UNKNOWN = "–"
 
 
 def text(value: object) -> str:
-    """Escape a value as HTML text."""
+    """Return `str(value)` with the special characters of HTML escaped, including quotes."""
     return html.escape(str(value))
 
 
 def number(value: float | None) -> str:
-    """Format a number without decimals, as HTML; a dash if it is unknown."""
+    """Format a number without decimals, with commas between thousands; a dash for None."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def change(document: Mapping[str, Any], before: str, after: str) -> str:
-    """Format the numbers with the keys `before` and `after` in a document as "BEFORE to AFTER"."""
+    """Format two numbers of a document as "BEFORE to AFTER", with a dash for a missing one.
+
+    `before` and `after` are their keys.
+    """
     return f"{number(document.get(before))} to {number(document.get(after))}"
 
 
@@ -46,8 +49,9 @@ def table(
 ) -> str:
     """Return a section with a table of HTML cells, or with the text `nothing` if there are no rows.
 
-    `anchor` is the HTML id of the section, and `head` has the names of the columns. Columns in
-    `numbers` are aligned to the right; only cells of columns in `long` have several lines.
+    `anchor` is the HTML id of the section, and `head` has the names of the columns; each row has a
+    cell for each of them, of which the first is the row's header. Columns in `numbers` are aligned
+    to the right; only cells of columns in `long` have several lines.
     """
     kinds = [
         ' class="number"' if name in numbers else ' class="long"' if name in long else ""

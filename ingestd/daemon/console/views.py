@@ -64,7 +64,10 @@ class _Topic(NamedTuple):
 
 
 def asset(path: str) -> bytes:
-    """Return the content of a file of the console, such as its style sheet, by its path."""
+    """Return the content of a file of the console, such as its style sheet.
+
+    `path` is the path of its URL, a key of `ASSETS`.
+    """
     return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
 
 
@@ -85,8 +88,8 @@ def console_page(
 ) -> bytes | None:
     """Return the HTML page of a view, or None if there is no view with this path.
 
-    `status` is the result of `Status.console_document`. `links` maps the paths of pages outside of
-    the console to their descriptions.
+    `query` has the parameters of the URL, and `status` is the result of `Status.console_document`.
+    `links` maps the paths of pages outside of the console to their descriptions.
     """
     if path not in _VIEWS:
         return None
@@ -97,7 +100,11 @@ def console_page(
 def page_of_table(
     name: str, details: TableDetails | str, status: Document, links: Mapping[str, str]
 ) -> bytes:
-    """Return the HTML page of a table; `details` is an error message if they could not be read."""
+    """Return the HTML page of a table; `details` is an error message if they could not be read.
+
+    `status` is the document of /status. `links` maps the paths of pages outside of the console to
+    their descriptions.
+    """
     view = table_view(name, details) + compactions_table(status["maintenance"], name)
     return _page("/tables", name, status, view, links)
 
@@ -108,7 +115,8 @@ def page_of_dead_letters(
     """Return the HTML page of dead letters.
 
     `letters` is an error message if they could not be read. `replay` is the command that replays
-    dead letters, without the options that select them.
+    dead letters, without the options that select them. `status` is the document of /status. `links`
+    maps the paths of pages outside of the console to their descriptions.
     """
     title, _ = _VIEWS[DEAD_LETTERS]
     return _page(DEAD_LETTERS, title, status, dead_letter_view(letters, replay), links)

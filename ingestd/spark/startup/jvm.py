@@ -100,7 +100,8 @@ class Gateway:
 class Jvm:
     """A running JVM that waits for PySpark, until this process ends or it is closed or killed.
 
-    `command` is its command line.
+    `command` is its command line. In `folder` the JVM writes the address of its gateway; the folder
+    is removed when the address is read, or by `close`.
     """
 
     def __init__(

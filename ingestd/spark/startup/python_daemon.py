@@ -153,7 +153,8 @@ def keep_memory() -> None:
 def limit_memory() -> None:
     """Apply the memory limit in the variable `WORKER_MEMORY` to this process and its workers.
 
-    The limit (RLIMIT_DATA) counts private writable memory, not mapped files.
+    The limit (RLIMIT_DATA) counts private writable memory, not mapped files. It is not raised above
+    an existing hard limit. Without the variable, or with 0, nothing is limited.
     """
     limit_bytes = int(os.environ.get(WORKER_MEMORY, "0"))
     if limit_bytes:

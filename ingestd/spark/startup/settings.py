@@ -135,7 +135,10 @@ def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def needs_shuffle(settings: Mapping[str, str]) -> bool:
-    """Return whether blobs must pass through Spark's shuffle with these settings of Spark."""
+    """Return whether blobs must pass through Spark's shuffle with these settings of Spark.
+
+    They must if a listed switch is on, or a class replaces a part of Spark's shuffle.
+    """
     values = [settings.get(name, "").strip().lower() for name in _NEEDS_SHUFFLE]
     return any(value == "true" or "." in value for value in values)
 
