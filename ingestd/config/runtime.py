@@ -19,10 +19,7 @@ from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
-    """Return the settings of the pipeline; relative paths refer to the configuration's folder.
-
-    `loaded` must be the result of `load_config`, which has checked it.
-    """
+    """Return the settings of the pipeline; relative paths refer to the configuration's folder."""
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)

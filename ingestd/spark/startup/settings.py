@@ -137,7 +137,8 @@ def _exchange(settings: Mapping[str, str]) -> dict[str, str]:
 def needs_shuffle(settings: Mapping[str, str]) -> bool:
     """Return whether blobs must pass through Spark's shuffle with these settings of Spark.
 
-    They must if a listed switch is on, or a class replaces a part of Spark's shuffle.
+    They must if encryption, Spark's shuffle service or decommissioning is on, or if a class
+    replaces a part of the shuffle.
     """
     values = [settings.get(name, "").strip().lower() for name in _NEEDS_SHUFFLE]
     return any(value == "true" or "." in value for value in values)
