@@ -254,7 +254,10 @@ def check_empty(database: str, tables: Sequence[str], *, cascade: bool) -> None:
 
 
 def check_name(kind: Literal["database", "table"], name: str) -> None:
-    """Raise ConfigError if some reader does not support a database or table of this name."""
+    """Raise ConfigError if some reader does not support a database or table of this name.
+
+    `kind` states for which of the two the name is.
+    """
     reserved, reason = _RESERVED[kind]
     if not name or name != name.strip():
         problem = "is empty, or begins or ends with a blank"

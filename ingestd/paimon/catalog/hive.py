@@ -157,7 +157,7 @@ class HiveCatalog:
         return sorted(table.name for table in tables if table.is_paimon)
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table exists."""
+        """Return whether the metastore has a table of this name that is a table of Paimon."""
         table = self._find_table(identifier)
         return table is not None and table.is_paimon
 

@@ -48,10 +48,11 @@ class HivePartitions:
         return not self._known
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
-        """Add and remove partitions in the metastore; each is a tuple of values in key order.
+        """Add the partitions `added` to the metastore, and remove the partitions `removed`.
 
-        Partitions that this object has added before are not added again. Raises StorageError if the
-        metastore does not respond; the next call then repeats the changes.
+        Each partition is a tuple of values in key order. Partitions that this object has added
+        before are not added again. Raises StorageError if the metastore does not respond; the next
+        call then repeats the changes.
         """
         self._pending.update({values: True for values in added if values not in self._known})
         self._pending.update(dict.fromkeys(removed, False))

@@ -259,10 +259,11 @@ def new_table(
 ) -> HiveTable:
     """Return a new Paimon table with the columns and properties of a schema.
 
-    `now_s` is the creation time, in seconds since 1970. The files of an `external` table are kept
-    when the table is dropped. `sync_properties` and `in_properties` are the values of the catalog
-    options `sync-all-properties` and `location-in-properties`. Raises UnsupportedError for a type
-    that Hive does not have.
+    `location` is its directory, `owner` the user who owns it in Hive, and `now_s` the creation
+    time, in seconds since 1970. The files of an `external` table are kept when the table is
+    dropped. `sync_properties` and `in_properties` are the values of the catalog options
+    `sync-all-properties` and `location-in-properties`. Raises UnsupportedError for a type that Hive
+    does not have.
     """
     serde = {_Serde.LIBRARY: text(_SERDE), _Serde.PARAMETERS: text_map({})}
     storage = {
@@ -290,7 +291,8 @@ def new_table(
 def new_iceberg_table(identifier: Identifier, location: str, owner: str, now_s: int) -> HiveTable:
     """Return a new external Iceberg table without columns.
 
-    `now_s` is the creation time, in seconds since 1970.
+    `location` is its directory, `owner` the user who owns it in Hive, and `now_s` the creation
+    time, in seconds since 1970.
     """
     mapred = "org.apache.hadoop.mapred"
     serde = {_Serde.LIBRARY: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}

@@ -105,8 +105,8 @@ class RestCatalog:
 
     `warehouse` is the name of the warehouse on the server. `prefix`, which the server defines, is
     part of all request paths. `store` has the options of the store that contains the files of the
-    tables. `opened_with` are the arguments of `open_catalog` if the server hands out credentials
-    for the store of each table, which then asks for its own.
+    tables. `opened_with` are the arguments of `open_catalog`, by which the store of each table gets
+    credentials from the server (None: the server hands out none).
     """
 
     client: RestClient
@@ -122,8 +122,8 @@ class RestCatalog:
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a database if it does not exist; an existing database keeps its properties.
 
-        Raises ConfigError if the server lacks a resource that is required (status 404), such as the
-        warehouse.
+        Raises ConfigError for a name that is not allowed, and if the server lacks a resource that
+        is required (status 404), such as the warehouse.
         """
         check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}
@@ -184,7 +184,8 @@ class RestCatalog:
     def storage_token(self, identifier: Identifier, *, retries: int) -> StorageToken:
         """Return credentials of a table's store, asking a busy server `retries` times again.
 
-        Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses.
+        Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses,
+        and StorageError if it does not respond, or responds without credentials.
         """
         client = replace(self.client, retries=retries)
         response = client.get(f"{self._table(identifier)}/token")
@@ -267,7 +268,7 @@ class RestCatalog:
         self, identifier: Identifier, branch: str, table_id: str, snapshot: Snapshot,
         changes: Iterable[PartitionChange],
     ) -> bool:  # fmt: skip
-        """Publish a snapshot through the server; return False if its id is in use.
+        """Publish a snapshot of a branch through the server; return False if its id is in use.
 
         `table_id` is the server's id of the table, `changes` are the changes of the partitions.
         Raises StorageError if the server did not respond, after which the outcome is unknown, and
@@ -344,20 +345,21 @@ class ServerCommit:
     table_id: str
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Publish a snapshot; return False if its id belongs to another commit.
+        """Publish a snapshot of a branch; return False if its id belongs to another commit.
 
-        Raises StorageError if the server did not respond, after which the outcome is unknown, and
-        TableNotFoundError if the table was dropped.
+        `changes` are the changes of the partitions by the snapshot. Raises StorageError if the
+        server did not respond, after which the outcome is unknown, and TableNotFoundError if the
+        table was dropped.
         """
         return self.catalog.commit_snapshot(
             self.identifier, branch, self.table_id, snapshot, changes
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after the snapshot with the id `snapshot_id`.
+        """Delete the snapshots of a branch after the snapshot with the id `snapshot_id`.
 
-        `tag` is the name of a tag of this snapshot, if the snapshot exists only as a tag. Raises
-        ConfigError if the server does not have the snapshot, and StorageError if it did not
+        `tag` is the name of a tag of this snapshot if the snapshot exists only as a tag, else None.
+        Raises ConfigError if the server does not have the snapshot, and StorageError if it did not
         respond, after which the outcome is unknown.
         """
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)

@@ -44,7 +44,10 @@ class Authenticator(Protocol):
         ...
 
     def renew(self) -> bool:
-        """Read the credentials again after a rejection; return whether they have changed."""
+        """Read the credentials again after a rejection; return whether they have changed.
+
+        Raises ConfigError if there are none, StorageError if they cannot be fetched.
+        """
         ...
 
 

@@ -90,7 +90,10 @@ class DlfSigner:
         return self.sign(request, key, datetime.fromtimestamp(int(now), UTC))
 
     def renew(self) -> bool:
-        """Load the key again after a rejection; return whether it has changed."""
+        """Load the key again after a rejection; return whether it has changed.
+
+        Raises the errors of `load`.
+        """
         with self._lock:
             before, self._key = self._key, self.load()
             return self._key != before
@@ -99,8 +102,8 @@ class DlfSigner:
 def dlf_signer(options: Mapping[str, str], uri: str) -> DlfSigner:
     """Return the signer that the options of a catalog at the address `uri` specify.
 
-    Raises ConfigError if the key or the region is missing, UnsupportedError for an unknown
-    signature or loader.
+    If the options lack the signature or the region, it is taken from `uri`. Raises ConfigError if
+    the key or the region is missing, UnsupportedError for an unknown signature or loader.
     """
     chosen = options.get(SIGNATURE) or ("openapi" if "dlfnext" in uri.lower() else "default")
     if chosen == "openapi":

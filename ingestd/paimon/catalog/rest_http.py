@@ -211,7 +211,10 @@ class _NotSentError(StorageError):
 
 
 def base_uri(text: str) -> str:
-    """Return the URL of a server without a trailing slash. Raises ConfigError if it is invalid."""
+    """Return the URL of a server without a trailing slash, with `http://` if it has no scheme.
+
+    Raises ConfigError if it is not an address of a server, or contains a user name.
+    """
     uri = text.strip()
     if "://" not in uri:
         uri = f"http://{uri}"

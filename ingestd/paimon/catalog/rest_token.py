@@ -31,7 +31,11 @@ class TokenSource(Protocol):
     """A catalog that hands out credentials of a table's store."""
 
     def storage_token(self, identifier: Identifier, *, retries: int) -> StorageToken:
-        """Return credentials of a table's store, asking a busy server `retries` times again."""
+        """Return credentials of a table's store, asking a busy server `retries` times again.
+
+        Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses,
+        and StorageError if it does not respond.
+        """
         ...
 
 
@@ -39,9 +43,9 @@ class TokenSource(Protocol):
 class TableCredentials:
     """The options of a table's store, with credentials that its catalog hands out.
 
-    It is pickled with the options of the catalog, in which Spark's tasks have references instead of
-    secrets: every process asks the catalog itself, and no credentials of a store leave it. `scheme`
-    is that of the table's path.
+    `warehouse` and `catalog` are the arguments of `open_catalog`, by which each process opens the
+    catalog and asks for credentials itself: this object is pickled without any. In Spark's tasks,
+    `catalog` has references instead of secrets. `scheme` is that of the table's path.
     """
 
     warehouse: str
@@ -63,9 +67,10 @@ class TableCredentials:
 
 
 class RenewedToken:
-    """The newest credentials of one table's store in this process.
+    """The newest credentials of one table's store in this process, renewed before they expire.
 
-    The next credentials are requested before these expire.
+    `fetch` requests credentials; its argument is how often a busy server is asked again. `now`
+    returns the time in seconds since 1970.
     """
 
     def __init__(self, fetch: Fetch, now: Callable[[], float] = time.time) -> None:
@@ -79,7 +84,8 @@ class RenewedToken:
         """Return the options of a token that has not expired.
 
         Half of its time before a token expires, but at most an hour, the next one is requested; if
-        that fails, the older one is used as long as it is valid.
+        that fails, the older one is used as long as it is valid. Without a valid one, the errors of
+        `fetch` are raised.
         """
         token, now = self._token, self._now()
         if token is not None:
@@ -94,7 +100,7 @@ class RenewedToken:
             return newest.options
 
     def discard(self) -> None:
-        """Forget the token before it expires."""
+        """Forget the token before it expires; the next call of `current` requests another."""
         self._token = None
 
     def _renewed_beside(self, token: StorageToken, now: float) -> StorageToken:

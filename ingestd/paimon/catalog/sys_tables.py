@@ -85,7 +85,8 @@ def sys_fields(name: str) -> tuple[DataField, ...]:
 def read_sys_table(catalog: Catalog, name: str) -> Iterator[pa.Table]:
     """Yield the rows of a table of `sys`, one Arrow table for each table of the catalog.
 
-    Raises ConfigError for an unknown name.
+    The tables are in the order of their databases and names. Raises ConfigError for an unknown
+    name.
     """
     declared = _declared(name)
     for database in catalog.list_databases():

@@ -60,9 +60,10 @@ class TableDirectory:
         return None if schema is None else self._table(schema)
 
     def create_table(self, schema: TableSchema) -> FileStoreTable | None:
-        """Create a table and return it, or return None if the directory contains a table.
+        """Create a table and return it, or return None if the directory contains a table already.
 
-        Raises ConfigError if the directory contains snapshots of an older table.
+        It is also None if another process creates a table there first. Raises ConfigError if the
+        directory contains snapshots of an older table.
         """
         if self.has_table():
             return None
@@ -86,7 +87,8 @@ class TableDirectory:
         `table` is the table as it was opened, `now_ms` the time of the new schema in milliseconds
         since 1970. `before` is called with each schema that this process attempts to publish, and
         may refuse it by an error. Raises SchemaConflictError if the table does not allow the
-        changes, CommitConflictError if other processes published a schema first in every attempt.
+        changes, ConfigError or UnsupportedError for an option that is invalid or not supported,
+        CommitConflictError if other processes published a schema first in every attempt.
         """
         for _ in range(_ALTER_TRIES):
             newest = latest_snapshot_id(self.io, self._paths)
@@ -100,7 +102,7 @@ class TableDirectory:
         )
 
     def delete_table(self, table: FileStoreTable) -> None:
-        """Delete the directory.
+        """Delete the directory with all files of `table`, the table in it.
 
         Snapshots are deleted first and schemas last, so that an interrupted deletion can be
         repeated, and old snapshots never appear in a new table of the same name. Raises

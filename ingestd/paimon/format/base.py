@@ -124,7 +124,8 @@ class FileFormat(Protocol):
     def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
         """Write a new file and return its size in bytes.
 
-        Raises UnsupportedError for an option, a column or a value that the format does not support.
+        Raises UnsupportedError for an option, a column or a value that the format does not support,
+        and StorageError if the file exists or the store fails.
         """
         ...
 
@@ -144,9 +145,9 @@ class FileFormat(Protocol):
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Yield the rows in file order, with the `columns` (None: all), in parts of this size.
+        """Yield the rows in file order, with the `columns` (None: all), in parts within `size`.
 
-        Only one part is in memory.
+        Only one part is in memory. The errors are those of `read_file`.
         """
         ...
 
@@ -169,7 +170,7 @@ class PartReader(Protocol):
         """Return the rows with the `columns` (None: all), without the parts that `wanted` excludes.
 
         The result also states which rows of the file were read. If `wanted` is None, all rows are
-        returned.
+        returned. The errors are those of `FileFormat.read_file`.
         """
         ...
 
@@ -184,7 +185,8 @@ class PartReader(Protocol):
         """Yield the parts of a file, each as its number of rows and its rows.
 
         The rows have the `columns` (None: all). In place of the rows of a part that `wanted`
-        excludes, None is yielded. A part is tested when it is reached.
+        excludes, None is yielded. A part is tested when it is reached. The errors are those of
+        `FileFormat.read_file`.
         """
         ...
 
@@ -208,7 +210,7 @@ def stream_wanted(
     size: BatchSize,
     wanted: GroupFilter | None,
 ) -> Iterator[StreamPart]:
-    """Yield the number of rows of each part of a data file, and its rows.
+    """Yield the number of rows of each part of a data file, and its rows; `size` limits a part.
 
     Rows that were not requested may be among them. If the format can skip parts, None is yielded in
     place of the rows of a part that `wanted` excludes; a part is tested when it is reached. Raises

@@ -21,7 +21,7 @@ _AFTER = struct.Struct("<qI")
 
 
 def read_blobs(io: FileIO, path: str) -> list[bytes | None]:
-    """Return the values of a blob file in order.
+    """Return the values of a blob file, one per row, in order; None for null.
 
     Raises FileNotFoundError if the file does not exist, FormatError if it is damaged.
     """

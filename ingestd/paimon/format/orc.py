@@ -65,9 +65,10 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a sink that writes an ORC file in parts, with the columns of `first`.
+    """Return a sink that writes an ORC file in parts to a stream, with the columns of `first`.
 
-    `first` itself is not written.
+    `first` itself is not written. Raises UnsupportedError for an option that ORC files do not
+    support.
     """
     return _Sink(sink, first.schema, options)
 

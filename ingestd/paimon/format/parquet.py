@@ -209,7 +209,7 @@ def has_threads() -> bool:
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
-    """Return the number of rows of the next part, from the width of the last part.
+    """Return the number of rows of the next part within `size`, from the width of the last part.
 
     It is at most 8 times the rows of the last part. `promised` is the least width of a row to
     expect, in bytes.
@@ -304,8 +304,8 @@ def stream_parts(
 ) -> Iterator[StreamPart]:
     """Yield the parts of the file, each as its number of rows and its rows.
 
-    The rows have the `columns` (None: all). A row group that `wanted` excludes is one part, with
-    None in place of its rows. A row group is tested when it is reached.
+    The rows have the `columns` (None: all); `size` limits a part. A row group that `wanted`
+    excludes is one part, with None in place of its rows. A row group is tested when it is reached.
     """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):
@@ -378,9 +378,10 @@ def _read_part(
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a sink that writes a Parquet file in parts, each as one or more row groups.
+    """Return a sink that writes a Parquet file in parts to a stream, each as row groups.
 
     The columns and encodings are derived from `first`, the first rows, which are not written.
+    Raises UnsupportedError for an option that Parquet files do not support.
     """
     return _Sink(sink, first, options)
 

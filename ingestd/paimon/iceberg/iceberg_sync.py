@@ -63,9 +63,10 @@ def sync_iceberg(
 ) -> SyncResult:
     """Write the Iceberg metadata that is missing, if the options of the table enable it.
 
-    With `committed`, it is written up to the snapshot of this commit; later snapshots are left to
-    the processes that commit them. If none is missing, or with `tags`, snapshots that have expired
-    in the table are removed from the metadata; with `tags`, its tags are updated.
+    It is written up to the newest snapshot or, with `committed`, up to the snapshot of this commit;
+    later snapshots are left to the processes that commit them. If none is missing, or with `tags`,
+    snapshots that have expired in the table are removed from the metadata; with `tags`, its tags
+    are updated.
 
     Raises UnsupportedError for a table or data files that Iceberg readers cannot read, ConfigError
     for invalid options or a name that is in use in the Hive Metastore, FormatError for damaged

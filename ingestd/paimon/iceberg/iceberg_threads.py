@@ -72,7 +72,7 @@ class IcebergThreads:
         return list(failed.elements())
 
     def close(self) -> None:
-        """Wait until all requested metadata is written; later requests start no thread."""
+        """Wait until all requested metadata is written; later requests are ignored."""
         with self._lock:
             self._closed = True
         self._pool.shutdown()

@@ -67,8 +67,9 @@ class IcebergEntry:
 
 @dataclass(frozen=True)
 class IcebergManifest:
-    """An entry of a manifest list; `partitions` has the bounds of each partition column.
+    """An entry of a manifest list, with the fields of the specification.
 
+    `content` is DATA or DELETES, and `partitions` has the bounds of each partition column.
     `manifest_length` is in bytes. The live rows of a data manifest that have no ids of their own
     have ids from `first_row_id` on; None in version 2, for deletes, and if Java Paimon 1.4 wrote
     the list.
@@ -106,10 +107,11 @@ def encode_manifest(
     codec: str,
     header: Mapping[str, str],
 ) -> bytes:
-    """Return the bytes of a manifest, an Avro file.
+    """Return the bytes of a manifest, an Avro file, with these entries.
 
-    `codec` is the Avro codec of its blocks; `header` has additional entries of its Avro header,
-    among them the version of the format if it is not 2.
+    `partition_fields` are the partition columns of the table, `codec` is the Avro codec of the
+    blocks; `header` has additional entries of the Avro header, among them the version of the format
+    if it is not 2.
     """
     schema = _manifest_schema(tuple(partition_fields), row_ids=_has_row_ids(header))
     records = [_members(entry) for entry in entries]
@@ -157,8 +159,8 @@ def describe_manifest(
 ) -> IcebergManifest:
     """Return the entry of the manifest list for a manifest that a snapshot adds.
 
-    `length` is the size of the manifest in bytes, `entries` are its entries, and `content` is DATA
-    or DELETES.
+    `path` and `length` are the path and the size in bytes of the manifest, `entries` its entries,
+    and `content` is DATA or DELETES. `partition_fields` are the partition columns of the table.
     """
     counts = dict.fromkeys(EntryStatus, 0)
     rows = dict.fromkeys(EntryStatus, 0)

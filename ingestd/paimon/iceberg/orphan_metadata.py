@@ -15,8 +15,9 @@ def iceberg_orphans(table: FileStoreTable, older_than_ms: int) -> tuple[Orphan, 
     """Return old files in a table's Iceberg metadata to which no readable document refers.
 
     They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
-    clock. Raises FormatError if a document refers to a damaged manifest list, and UnsupportedError
-    if the directory of the metadata depends on the database and the table is not in one.
+    clock. A table without Iceberg metadata, or on another branch than main, has none. Raises
+    FormatError if a document refers to a damaged manifest list, and UnsupportedError if the
+    directory of the metadata depends on the database and the table is not in one.
     """
     settings = iceberg_settings(table.schema.options)
     if settings is None or table.branch != MAIN_BRANCH:

@@ -140,9 +140,8 @@ def file_io_for(
 
     Plain paths and `file:` URIs are local, the schemes of `SCHEMES` are object stores and HDFS.
     `options` are the options of the store, by Paimon's names; `credentials` replace them in an
-    object store, before each request. Raises UnsupportedError for another
-    scheme, and ConfigError for an unknown option, or if a package that the scheme needs is not
-    installed.
+    object store, before each request (None: they stay). Raises UnsupportedError for another scheme,
+    and ConfigError for an unknown option, or if a package that the scheme needs is not installed.
     """
     scheme = scheme_of(uri)
     check_storage_options(scheme, options)

@@ -62,7 +62,8 @@ class HdfsFileIO:
         """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
         A file with exactly these bytes counts as published: if a response was lost, the repeated
-        request finds the file that the first request wrote.
+        request finds the file that the first request wrote. After a StorageError the outcome is
+        unknown.
         """
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("publish", path):

@@ -116,9 +116,10 @@ def _opened(
 
 
 def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str, str]:
-    """Return the Hadoop settings among the options, which override the configuration files.
+    """Return the Hadoop settings among the options, by Hadoop's names, for the library.
 
-    The namenodes of the cluster `shuffled`, if it is given, are tried in random order.
+    They override the configuration files, and include this module's limit of attempts. The
+    namenodes of the cluster `shuffled`, if it is given, are tried in random order.
     """
     settings = _ATTEMPTS | {
         name.removeprefix(_HADOOP): value

@@ -62,7 +62,10 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; return False, and change nothing, if it is taken."""
+        """Publish a file if the name is free; return False, and change nothing, if it is taken.
+
+        After a StorageError the outcome is unknown.
+        """
         target = Path(local_path(path))
         temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         with _storage_errors("publish", path):
@@ -162,7 +165,10 @@ class LocalFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Yield a stream to a file that must not exist yet; delete the file if the block raises."""
+        """Yield a stream to a file that must not exist yet; delete the file if the block raises.
+
+        Raises StorageError if the file exists.
+        """
         target = Path(local_path(path))
         with _storage_errors("write", path):
             self._make_directories(target.parent)

@@ -139,7 +139,10 @@ class MemoryFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Yield a stream to a file that must not exist yet; no file remains if the block raises."""
+        """Yield a stream to a file that must not exist yet; no file remains if the block raises.
+
+        Raises StorageError if the file exists.
+        """
         with pa.BufferOutputStream() as stream:
             yield stream
             if not stream.closed:

@@ -101,7 +101,8 @@ class ObjectFileIO:
         """Publish an object if the name is free; return False, and change nothing, if it is taken.
 
         An object with exactly these bytes counts as published: if a response was lost, the repeated
-        request finds the object that the first request wrote.
+        request finds the object that the first request wrote. After a StorageError the outcome is
+        unknown.
         """
         store, key = self._resolve(path)
         with self._errors("publish", path):
@@ -248,7 +249,8 @@ class ObjectFileIO:
 class ObjectReader(RangeReader):
     """Seekable stream of an object; each read is one request. Raises StorageError with the path.
 
-    `key` is the object's key in `store`, `path` the path in messages, and `size` is in bytes.
+    `resolve` returns the store, with credentials that are valid now, and the object's key in it;
+    `path` is the path in messages, and `size` is in bytes.
     """
 
     def __init__(

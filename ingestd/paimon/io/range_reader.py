@@ -29,7 +29,11 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position of the next byte and return it; a negative position becomes 0."""
+        """Set the position of the next byte, as in `io.IOBase.seek`, and return it.
+
+        `offset` is relative to the start, the position or the end, by `whence`; a negative position
+        becomes 0.
+        """
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(start + offset, 0)
         return self._at

@@ -173,8 +173,9 @@ def with_credentials(
 ) -> Mapping[str, str]:
     """Return the options of a store with the credentials `given`, which replace all of its own.
 
-    `given` may contain other options of the store as well; options of other stores in it are left
-    out. Raises UnsupportedError if it contains no credentials that the store's client knows.
+    `scheme` names the kind of store and must be in `SCHEMES`. `given` may contain other options of
+    the store as well; options of other stores in it are left out. Raises UnsupportedError if it
+    contains no credentials that the store's client knows.
     """
     family = SCHEMES[scheme]
     known = {name: value for name, value in given.items() if client_name(family, name)}

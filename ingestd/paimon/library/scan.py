@@ -108,11 +108,12 @@ class Scan:
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
-    """Return a scan of the selected rows; without a point in time, the table's scan options apply.
+    """Return a scan of the rows that `how` selects.
 
-    Raises ArgumentError for an unknown column, tag or snapshot, a timestamp before the first
-    snapshot, or an invalid condition or range; ConfigError or UnsupportedError for scan options
-    that are invalid or not implemented, or a fallback branch that cannot be read.
+    Without a point in time, the table's scan options apply. Raises ArgumentError for an unknown
+    column, tag or snapshot, a timestamp before the first snapshot, or an invalid condition or
+    range; ConfigError or UnsupportedError for scan options that are invalid or not implemented, or
+    a fallback branch that cannot be read.
     """
     if how.between is not None:
         after, last = _range(how.between)
@@ -129,21 +130,22 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 
 
 def scan_keys(table: FileStoreTable, keys: pa.Table, how: Selection) -> Scan:
-    """Return a scan of the rows with the given primary keys, as of the selected point in time.
+    """Return a scan of the rows with the given primary keys, as of the point in time of `how`.
 
-    `keys` has the primary key columns in the types of the table. Raises ArgumentError for an
-    unknown column, tag or snapshot, or a timestamp before the first snapshot; ConfigError for scan
-    options that are invalid or select changes, UnsupportedError for scan options that are not
-    implemented.
+    `keys` has the primary key columns in the types of the table; keys without a row are left out.
+    Raises ArgumentError for an unknown column, tag or snapshot, or a timestamp before the first
+    snapshot; ConfigError for scan options that are invalid or select changes, UnsupportedError for
+    scan options that are not implemented.
     """
     reader = PointReader.of(table, _target(table, how), keys, how.columns)
     return _scan(reader.fields(), reader.rows)
 
 
 def scan_changes(table: FileStoreTable, how: Selection) -> Scan:
-    """Return a scan of the selected changes, in commit order.
+    """Return a scan of the changes that `how` selects, in commit order.
 
-    Raises ArgumentError for an unknown column, or an invalid condition or range.
+    Without a range, these are all changes that have not expired. Raises ArgumentError for an
+    unknown column, or an invalid condition or range.
     """
     after, last = _range(how.between) if how.between is not None else (None, None)
     first = None if after is None else after + 1

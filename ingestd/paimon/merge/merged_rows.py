@@ -27,7 +27,7 @@ class MergeInput:
     `kinds` (n,) has the row kind of each event. The masks (n,) mark events: `retracts` marks
     retractions, `absent` marks events that were already merged into a lower level, `ignored` marks
     the absent events and, if the rules ignore deletions, the retractions. `single` (keys,) marks
-    keys with one row, which is kept unchanged.
+    keys with one row, which is kept unchanged; it marks none if the rules merge single rows, too.
     """
 
     rows: pa.Table

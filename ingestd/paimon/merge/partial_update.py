@@ -80,9 +80,9 @@ class GroupOrder:
 def group_orders(
     groups: Sequence[SequenceGroup], merge_input: MergeInput, counts: Mask
 ) -> list[GroupOrder]:
-    """Return the order of each group whose sequence columns are all in the input; leave out others.
+    """Return the order of each group whose sequence columns are all in the rows of the input.
 
-    `counts` (n,) marks the events to consider.
+    Groups without them are left out. `counts` (n,) marks the events to consider.
     """
     names = set(merge_input.rows.column_names)
     wanted = [group for group in groups if set(group.sequence) <= names]

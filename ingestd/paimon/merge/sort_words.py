@@ -56,10 +56,10 @@ def words(column: Column) -> Words:
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint16]]) -> Keys:
-    """Return the interleaved bits (z-order) of several 16-bit numbers per row, as byte strings.
+    """Return the interleaved bits (z-order) of the numbers of each row, as byte strings.
 
-    The result has the shape (rows,). Rows that are close in all numbers are mostly close in its
-    order.
+    Each of `ranks` (rows,) has one 16-bit number per row; the result has the shape (rows,). Rows
+    that are close in all numbers are mostly close in its order.
     """
     stacked = np.stack(ranks, axis=1).astype(">u2")
     bits = np.unpackbits(stacked.view(np.uint8), axis=1).reshape(len(stacked), -1, RANK_BITS)

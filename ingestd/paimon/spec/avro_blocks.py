@@ -81,8 +81,8 @@ def encode_blocks(
 ) -> bytes:
     """Return a container file with these blocks, each given as (record count, encoded records).
 
-    `codec` is a name such as "null", "deflate" or "zstandard", which compresses with level 1;
-    `header` are further entries of the file's header.
+    The records are compressed here: `codec` is a name such as "null", "deflate" or "zstandard",
+    which compresses with level 1. `header` are further entries of the file's header.
     """
     packed = BlockWriter(schema, io.BytesIO(), codec, _LEVEL, header)
     for count, payload in blocks:
@@ -123,7 +123,7 @@ class BlockWriter:
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
-        """Add a block of `count` encoded records, which are joined in `payload`."""
+        """Compress and add a block of `count` encoded records, which are joined in `payload`."""
         block = self._pack(payload, self._level)
         self._checksum = _checksum(self._checksum, count, block)
         self._digest.update(block)

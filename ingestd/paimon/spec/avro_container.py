@@ -72,7 +72,7 @@ def encode_each(
 
 
 def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
-    """Return a container file of records encoded by `encode_each`."""
+    """Return a container file of records encoded by `encode_each` with the same schema."""
     blocks = [(len(records), b"".join(records))] if records else []
     return avro_blocks.encode_blocks(json.dumps(schema), blocks)
 

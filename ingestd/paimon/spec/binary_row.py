@@ -60,8 +60,8 @@ def null_area_size(arity: int) -> int:
 def is_compact(t: DataType) -> bool:
     """Return False for a DECIMAL of more than 18 digits or a timestamp of more than 3; else True.
 
-    Values of such types are not in the fixed part: they are always stored in the variable-length
-    part, where even a null takes space.
+    Values of types that are not compact are always stored in the variable-length part, where even a
+    null takes space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION

@@ -86,7 +86,10 @@ class ValueIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExactIndex:
-    """A `DecodedIndex` that gives exact answers, because it is based on a `ValueIndex`."""
+    """A `DecodedIndex` that gives exact answers, because it is based on a `ValueIndex`.
+
+    Its methods raise FormatError if the index is damaged.
+    """
 
     index: ValueIndex
 

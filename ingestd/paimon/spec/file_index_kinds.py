@@ -58,7 +58,7 @@ class ColumnIndex:
         return self.column if self.key is None else f"{self.column}[{self.key}]"
 
     def option_column(self, options: Options, setting: TableOption[object]) -> str:
-        """Return the name that stands for the column in the name of the option `setting`.
+        """Return the column name by which the option `setting` of this index is looked up.
 
         It is `column[key]` if `options` has an option of this name, else `column`.
         """

@@ -169,8 +169,10 @@ def refuse_iceberg_change(
 ) -> None:
     """Raise UnsupportedError if a schema change makes the Iceberg metadata of a table impossible.
 
-    A table created by another program, for which Iceberg metadata was impossible before the change,
-    may be changed, and a table without snapshots may get another number of levels.
+    `before` and `after` are the schemas around the change. A table created by another program, for
+    which Iceberg metadata was impossible before the change, may be changed. A table without
+    snapshots (`has_snapshots`) may get another number of levels. Raises ConfigError for an invalid
+    option value.
     """
     try:
         refuse_iceberg(before)

@@ -56,11 +56,12 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexManifestEntry:
-    """An index file added to, or deleted from, a bucket.
+    """An index file added to, or deleted from, a bucket, as `kind` states.
 
     `partition` is a serialized row; `index_type` is a type such as HASH or DELETION_VECTORS;
-    `row_count` is the number of entries of the file, and `dv_ranges` the range of each deletion
-    vector in it (None for other types). `external_path` is set if the file is outside the table.
+    `row_count` is the number of entries of the file, `dv_ranges` the range of each deletion vector
+    in it, and `global_index` the metadata of an index over several files (both None for other
+    types). `external_path` is set if the file is outside the table.
     """
 
     kind: FileKind

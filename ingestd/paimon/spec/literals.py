@@ -130,7 +130,8 @@ def _offset_nanos(zone: str | None) -> int:
 def timestamp_millis(text: str) -> int:
     """Parse an ISO 8601 timestamp, by default in UTC, and return its milliseconds since 1970.
 
-    A plain number is a number of milliseconds since 1970. Raises ArgumentError for any other text.
+    A text of digits only is a number of milliseconds since 1970. Raises ArgumentError if the text
+    is neither, or has digits below the millisecond.
     """
     if text.isascii() and text.isdigit():
         return int(text)

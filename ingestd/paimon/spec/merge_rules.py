@@ -61,8 +61,10 @@ class MergeRules:
     """The rules by which the rows of a key are ordered and merged.
 
     Rows are ordered by `sequence_fields`; if `descending`, the smallest value is the newest. The
-    column `rowkind_field` has the kinds of the rows (None: no such column). With
-    `remove_on_delete`, a deletion deletes the whole row of a partial-update or aggregation table.
+    column `rowkind_field` has the kinds of the rows (None: no such column). With `ignore_delete`,
+    rows of kind -D and -U are ignored; with `ignore_update_before`, a writer does not write rows of
+    kind -U. With `remove_on_delete`, a deletion deletes the whole row of a partial-update or
+    aggregation table.
 
     `functions` has aggregate functions by column name: with the engine aggregation, for all columns
     outside the primary key and for all sequence fields; with partial-update, for columns of

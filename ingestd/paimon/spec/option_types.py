@@ -147,9 +147,10 @@ class TableOption(Generic[T_co]):
     `name` may contain placeholders in angle brackets, each for one or more characters. `parse`
     converts a text to the value, given the option's name for errors; `default` is the value if the
     option is not set. `values` are the supported values (None: all); other values are refused for
-    the access `refused_from` and all kinds of access after it. `refusal` is the reason in the
-    message for an implemented option, `note` the reason for other options. `change` is the rule for
-    a table with snapshots. `aliases` are older names, in lookup order.
+    the access `refused_from` and all kinds of access after it. `note` describes an implemented
+    option, or is the reason why another one is refused or ignored; `refusal` is the reason why a
+    value of an implemented option is refused. `change` is the rule for a table with snapshots.
+    `aliases` are older names, in lookup order.
     """
 
     name: str
@@ -222,9 +223,10 @@ def honoured(
 ) -> TableOption[T]:
     """Declare an implemented option with a default.
 
-    `note` describes it, `values` are the supported values (None: all), `refused_from` is the access
-    from which other values are refused, with the reason `refusal`, `change` is the rule for a table
-    with snapshots, and `aliases` are older names.
+    `parse` converts a text to the value, given the name of the option and the text. `note`
+    describes the option, `values` are the supported values (None: all), `refused_from` is the
+    access from which other values are refused, with the reason `refusal`, `change` is the rule for
+    a table with snapshots, and `aliases` are older names.
     """
     supported = None if values is None else frozenset(values)
     return TableOption(
@@ -243,7 +245,8 @@ def optional(
 ) -> TableOption[T | None]:
     """Declare an implemented option without a default; its value is None if it is not set.
 
-    `note` describes it, `change` is the rule for a table with snapshots, and `aliases` are older
+    `parse` converts a text to the value, given the name of the option and the text. `note`
+    describes the option, `change` is the rule for a table with snapshots, and `aliases` are older
     names.
     """
     return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)

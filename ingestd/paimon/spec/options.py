@@ -324,7 +324,10 @@ def _refuse_partition_names(schema: TableSchema) -> None:
 
 
 def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) -> None:
-    """Raise UnsupportedError if a bucket function does not support the types of the keys."""
+    """Raise UnsupportedError if a bucket function does not support the types of the bucket key.
+
+    `function` is a value of `bucket-function.type`, and `keys` are the columns of the bucket key.
+    """
     columns = schema.select(keys)
     if not takes_bucket_keys(function, [column.type for column in columns]):
         named = ", ".join(f"{column.name} {column.type}" for column in columns)

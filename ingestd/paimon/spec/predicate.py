@@ -50,7 +50,7 @@ class IsNull:
 class Like:
     """A test whether a whole text matches a pattern: % is any text, _ any single character.
 
-    A backslash before one of them makes it an ordinary character.
+    A backslash makes the next character an ordinary one.
     """
 
     column: str

@@ -50,7 +50,9 @@ class Snapshot:
     """A published version of a table, with the fields of its file; None if absent from the file.
 
     Sizes are in bytes, `time_millis` and `watermark` in milliseconds since 1970. The names of
-    manifest lists, index manifest and statistics are file names without a directory.
+    manifest lists, index manifest and statistics are file names without a directory. Record counts
+    are before merging: all rows, rows added minus rows removed, and rows of the changelog.
+    `next_row_id` is the first row id that no row has yet.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
     """

@@ -68,7 +68,7 @@ def overwrite(
     files nothing changes. With `dynamic-partition-overwrite`=false the partitions given by
     `partition` (None or empty: the whole table) are replaced. With `overwrite-upgrade` (the
     default), files of a bucket that do not overlap are added to the top level, where they need no
-    merge.
+    merge. The other arguments are those of `commit`.
 
     Raises the errors of `commit`, UnsupportedError for a table that cannot be written, and
     ConfigError for files outside the given partitions.

@@ -98,6 +98,7 @@ class CommitRequest:
 class Delta:
     """The delta and changelog manifests of a change, which attempts with the same entries share.
 
+    `list_name` and `list_size` are the file name and the size in bytes of the delta manifest list.
     Without changelog files, the fields of the changelog are empty or None.
     """
 
@@ -508,9 +509,9 @@ def prepare(
 ) -> Attempt:
     """Write the base manifest list and, if it changes, the index manifest of the next snapshot.
 
-    `delta` has the delta manifests of `change`, which is applied to `state`; `schema_id` is the
-    schema of the snapshot, which is not published yet. Raises FormatError if a manifest is missing
-    or damaged, CommitConflictError if an index file to be removed or replaced is not in `state`.
+    `delta` has the manifests of `change`, which is applied to `state` for `request`; `schema_id` is
+    the schema of the snapshot. The snapshot is not published. Raises FormatError if a manifest is
+    missing or damaged, CommitConflictError if an index file to remove or replace is not in `state`.
     """
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)

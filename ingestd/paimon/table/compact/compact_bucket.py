@@ -38,7 +38,7 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 class CompactBucket:
     """A bucket to compact, with its live data files and its index files.
 
-    `partition` is the serialized row.
+    `partition` is the serialized row, `total_buckets` the bucket count of its partition.
     """
 
     table: FileStoreTable

@@ -36,6 +36,7 @@ from ingestd.paimon.table.read.scan_plan import sections
 class BucketVectors:
     """The deletion vectors of a bucket by data file, and their changes by a compaction.
 
+    `entries` are the index entries of the bucket; those of other index types are ignored.
     `deletions` contains the rows deleted before the compaction, `files` the names of their index
     files.
     """

@@ -59,7 +59,11 @@ _LEAST_SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """The destination of new files of a bucket: data files of a level, or changelog files."""
+    """The destination of new files of a bucket: data files of a level, or changelog files.
+
+    `partition_values` are in the order of the partition keys. With `changelog`, the files are
+    changelog files, and `level` is the level of the data files to which their changes belong.
+    """
 
     table: FileStoreTable
     partition_values: tuple[object, ...]

@@ -68,7 +68,8 @@ def report_of(
 ) -> BucketReport:
     """Return the report of a bucket from its commit message and the files written for it.
 
-    `lost` is whether the compaction was dropped because another writer changed the bucket.
+    `reason` is the trigger of the compaction, `lost` whether it was dropped because another writer
+    changed the bucket.
     """
     before, after = message.compact_before, message.compact_after
     old = {file.file_name for file in before}
@@ -108,14 +109,18 @@ class CompactPlan(Protocol):
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the commit message and the files written for it."""
+        """Compact the files; return the commit message and the files written for it.
+
+        If this fails, the written files are deleted. Raises FormatError for a file that is missing
+        or damaged, StorageError if the storage fails.
+        """
         ...
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Return the plans with the most files, until their inputs have at least `most_bytes`.
+    """Return the plans with the most files, in this order, until they reach `most_bytes`.
 
-    If there are plans, at least one is returned.
+    The size of a plan is that of its inputs. If there are plans, at least one is returned.
     """
     chosen: list[CompactPlan] = []
     size = 0

@@ -124,8 +124,9 @@ def new_data_file(
 ) -> NewFile:
     """Return the path of a new data or changelog file, which depends only on the arguments.
 
-    The path is in an external directory if the table's options require it. Raises ConfigError or
-    UnsupportedError for external paths that cannot be written.
+    `partition_values` are in the order of the partition keys. The path is in an external directory
+    if the table's options require it. Raises ConfigError or UnsupportedError for external paths
+    that cannot be written.
     """
     inside = data_file_path(table, partition_values, bucket, name)
     if honoured.EXTERNAL_PATHS.given(table.schema.options) is None:
@@ -240,9 +241,9 @@ class DataFileReader:
         """Yield the rows in batches, each with the positions of its rows in the file.
 
         Positions are numbers from 0, shape (rows,). The rows have the columns and types of
-        `fields`. A batch may be empty. Parts of the file are skipped only by `keys`. Raises
-        FormatError for a file that is missing or damaged, UnsupportedError if a column cannot be
-        cast from its type in the file.
+        `fields`; `size` limits a batch, which may be empty. Parts of the file are skipped only by
+        `keys`. Raises FormatError for a file that is missing or damaged, UnsupportedError if a
+        column cannot be cast from its type in the file.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
@@ -415,7 +416,8 @@ def key_group_filter(
 ) -> GroupFilter | None:
     """Return a filter that skips row groups of a primary-key table's file by their keys.
 
-    Returns None if the file has no usable statistics of the first key column.
+    `file_schema` is the schema of the file. Returns None if the file has no usable statistics of
+    the first key column.
     """
     by_id = {field.id: field for field in file_schema.fields}
     field = table.schema.key_fields[0]
@@ -579,7 +581,10 @@ def delete_uncommitted_files(
     bucket: int,
     files: Iterable[DataFileMeta],
 ) -> None:
-    """Delete uncommitted files of a bucket, with their indexes; never raises."""
+    """Delete uncommitted files of a bucket, with their index files; failures are logged.
+
+    `partition_values` are in the order of the partition keys.
+    """
     for file in files:
         for name in (file.file_name, *file.extra_files):
             table.io.delete_quietly(path_beside(table, partition_values, bucket, file, name))

@@ -39,7 +39,7 @@ class SnapshotCommit(Protocol):
     """The part of a catalog that publishes snapshots of a table, and deletes them in a rollback."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Publish a snapshot; return False if its id belongs to another commit.
+        """Publish a snapshot of a branch; return False if its id belongs to another commit.
 
         `changes` are the changes of the partitions by the snapshot. Raises StorageError if the
         outcome is unknown; the caller must then look up the snapshot.
@@ -47,11 +47,11 @@ class SnapshotCommit(Protocol):
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after the snapshot with the id `snapshot_id`.
+        """Delete the snapshots of a branch after the snapshot with the id `snapshot_id`.
 
-        `tag` is the name of a tag of this snapshot, if the snapshot exists only as a tag. Raises
-        ConfigError if the snapshot does not exist, and StorageError if the outcome is unknown: the
-        snapshots may then have been deleted.
+        `tag` is the name of a tag of this snapshot if the snapshot exists only as a tag, else None.
+        Raises ConfigError if the snapshot does not exist, and StorageError if the outcome is
+        unknown: the snapshots may then have been deleted.
         """
         ...
 

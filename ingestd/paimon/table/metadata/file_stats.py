@@ -101,11 +101,11 @@ def _sure_stats(
 
 
 def sure_bounds(file_name: str, t: DataType, low: object, high: object) -> tuple[object, object]:
-    """Return the bounds of a column of a data file; None in place of a bound that may be wrong.
+    """Return the bounds `low` and `high` of a column of a file; None for one that may be wrong.
 
-    Java writes wrong bounds to ORC files: bounds of floating-point columns do not include a NaN
-    unless it is the first value, and bounds of CHAR are padded with blanks, which the values are
-    not.
+    Java writes wrong bounds to ORC files, recognised by `file_name`: bounds of floating-point
+    columns do not include a NaN unless it is the first value, and bounds of CHAR are padded with
+    blanks, which the values are not. `t` is the type of the column in the file.
     """
     if file_name.endswith(".orc") and t.root in ("FLOAT", "DOUBLE"):
         return None if low != low else low, None

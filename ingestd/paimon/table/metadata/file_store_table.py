@@ -50,7 +50,10 @@ class PartitionRegistry(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether no partition is known to be listed: `update` then gets all of them."""
+        """Whether no partition is known to be listed, as in a new object.
+
+        The next call of `update` must then report all partitions of the table.
+        """
         ...
 
     def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:

@@ -23,7 +23,8 @@ PartitionSpec = Mapping[str, object]
 class AnyPartitionOf:
     """Tests whether a partition has the values of at least one of several partition specs.
 
-    A spec consists of pairs (index among the partition keys, value).
+    It is called with the values of a partition, in the order of the partition keys. A spec consists
+    of pairs (index among the partition keys, value).
     """
 
     specs: tuple[tuple[tuple[int, object], ...], ...]

@@ -71,8 +71,10 @@ def snapshot_rows(
 ) -> Iterator[pa.Table]:
     """Yield the rows of a snapshot (None: no rows) and of the fallback branch, in parts.
 
-    Raises UnsupportedError for a table that cannot be read correctly, ArgumentError for an unknown
-    column, FormatError for a file that is missing or damaged.
+    `reader` selects rows and columns of both. Of the branch (None: the table has none), only
+    partitions are read that the snapshot does not have. Raises UnsupportedError for a table that
+    cannot be read correctly, ArgumentError for an unknown column, FormatError for a file that is
+    missing or damaged.
     """
     if snapshot is not None:
         yield from reader.rows(snapshot)

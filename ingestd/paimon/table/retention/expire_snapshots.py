@@ -60,9 +60,9 @@ class Expiry:
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire snapshots, and consumers without progress; return what was deleted.
 
-    Writers, readers and another expiry may run at the same time. `now_ms` is in milliseconds of the
-    epoch. Raises FormatError, before deleting anything, if a remaining snapshot, tag or branch is
-    damaged.
+    `settings` are the table's retention options. Writers, readers and another expiry may run at the
+    same time. `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting
+    anything, if a remaining snapshot, tag or branch is damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)

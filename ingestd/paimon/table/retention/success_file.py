@@ -14,7 +14,10 @@ SUCCESS_FILE = "_SUCCESS"
 
 @dataclass(frozen=True, slots=True)
 class SuccessFile:
-    """A success file; times are in milliseconds of the epoch."""
+    """A success file; times are in milliseconds of the epoch.
+
+    `created_ms` is the time when it was first written, `modified_ms` when it was last written.
+    """
 
     path: str
     created_ms: int

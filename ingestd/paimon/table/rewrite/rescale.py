@@ -65,7 +65,8 @@ class PartitionRescale:
 class Rescaled:
     """The result of one commit of a rescale.
 
-    `rows` and `files` are the numbers of rows and files that were written for these partitions.
+    `rows` and `files` are the numbers of rows and files that were written for these partitions,
+    `snapshot` is the snapshot of the commit.
     """
 
     partitions: tuple[PartitionRescale, ...]
@@ -246,8 +247,9 @@ class Rewrite:
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
     """Write the rows of the `old` buckets to new buckets; yield a message per bucket with rows.
 
-    Raises FormatError for a row whose new bucket shows that it was in a wrong old bucket; the files
-    of messages that were not yielded yet are then deleted.
+    `old` are all buckets of the partition of `rewrite`. Raises FormatError for a row whose new
+    bucket shows that it was in a wrong old bucket; the files of messages that were not yielded yet
+    are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):

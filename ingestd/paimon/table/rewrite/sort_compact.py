@@ -284,8 +284,9 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
     """Yield the rows of `read` in the given order, in parts of at most about `MEMORY` bytes.
 
-    `read` yields all rows; `size` is their approximate size in bytes; `sample` has some of them,
-    with the sort columns. Raises StorageError if the local disk is full.
+    Each call of `read`, of which there may be two, yields all rows; `size` is their approximate
+    size in bytes; `sample` has some of them, with the sort columns. Raises StorageError if the
+    local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:

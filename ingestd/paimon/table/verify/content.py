@@ -68,7 +68,8 @@ def check_buckets(
 ) -> dict[tuple[bytes, int], BucketContent]:
     """Check all live files, and the files of each bucket against each other.
 
-    Problems are added to `findings`. Returns the content of each bucket by partition and bucket.
+    `entries` are the ADD entries of the live files. Problems are added to `findings`. Returns the
+    content of each bucket by partition and bucket.
     """
     contents: dict[tuple[bytes, int], BucketContent] = {}
     for entry in entries:
@@ -302,7 +303,8 @@ def check_partition_stats(
 ) -> None:
     """Check the partitions of a manifest's entries against the statistics of the manifest.
 
-    `where` names the manifest in findings.
+    `partitions` has the serialized partition of each entry; `where` names the manifest in findings.
+    Problems are added to `findings`.
     """
     fields = table.schema.select(table.schema.partition_keys)
     if not fields:
@@ -321,7 +323,8 @@ def check_stats(
 ) -> None:
     """Check null counts and bounds of the columns `fields` against the values of rows.
 
-    `where` names the file in findings. Empty statistics are not checked.
+    `rows` are all rows of a file, which `where` names in findings. Empty statistics are not
+    checked. Problems are added to `findings`.
     """
     if stats.min_values == EMPTY_ROW and not stats.null_counts:
         return

@@ -248,9 +248,10 @@ def changelog_files(
 
 
 def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Sort and merge the rows of a bucket; return all rows in changelog order, and the merged rows.
+    """Return all rows of a bucket in changelog order, and the merged rows ordered by key.
 
-    Changelog order is by key, and from the oldest to the newest row of a key.
+    `rows` are in arrival order and have the system columns. Changelog order is by key, and from the
+    oldest to the newest row of a key.
     """
     if not rows.num_rows:
         return rows, rows
