@@ -66,7 +66,10 @@ class _TextsInMemory(Protocol):
 
 
 def joined(parts: Sequence[Texts]) -> Texts:
-    """Concatenate sequences of keys or values, which must all be of the same sequence type."""
+    """Concatenate sequences of keys or values, which must all be of the same sequence type.
+
+    Without sequences, the result is an empty list; a single sequence is returned itself.
+    """
     if len(parts) == 1:
         return parts[0]
     first = parts[0] if parts else []
@@ -101,7 +104,8 @@ def present_indices(texts: Texts, *, empty: bool) -> Numbers:
 def shared_head(texts: Texts, size: int) -> bytes | None:
     """Return the common first `size` bytes of all message keys or values; None is skipped.
 
-    Returns None if they differ, or if all are None.
+    A text shorter than `size` counts as a whole, so the result can be shorter. Returns None if they
+    differ, or if all are None.
     """
     if _in_memory(texts):
         return texts.shared_head(size)
@@ -169,7 +173,11 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the `record_checksum` of the last record; the chunk must contain a record."""
+        """Return the `record_checksum` of the timestamp, key and value of the last record.
+
+        It is stored with the covered offsets, to detect later that the record was replaced. The
+        chunk must contain a record.
+        """
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
 
@@ -208,7 +216,10 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A truncate of a source table; `position` is its log position, or None if unknown."""
+    """A truncate of a source table, found in the record at `partition` and `offset` of the topic.
+
+    `position` is the position of the truncate in the source's log, or None if unknown.
+    """
 
     source: SourceTable
     partition: int
@@ -237,7 +248,9 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Return these comments, with missing comments taken from `older`."""
+        """Return these comments, completed by `older` for the table and for columns without a
+        comment.
+        """
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 
@@ -254,9 +267,10 @@ def _comment(text: object) -> str | None:
 class SchemaChangeEvent:
     """Renamed and dropped columns of a table, as (old name, new name or None if dropped).
 
-    `comments` are the comments in the statement or the schema. `position` is the position of the
-    DDL statement in the source's log, or None if unknown. If `is_repeated`, the event was derived
-    from the schema of messages, and is repeated in every chunk.
+    `partition` and `offset` are those of the record from which the event was derived. `comments`
+    are the comments in the statement or the schema. `position` is the position of the DDL statement
+    in the source's log, or None if unknown. If `is_repeated`, the event was derived from the schema
+    of messages, and is repeated in every chunk.
     """
 
     source: SourceTable
@@ -525,10 +539,10 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """Return this thread's cached decoder of a source, which is created on first use.
+    """Return this thread's decoder for these arguments, which is created on first use and kept.
 
-    Raises ConfigError if the format is unknown, or requires a schema registry that is not
-    configured.
+    `source` is the name of the configured source: each source has its own decoder. Raises
+    ConfigError if the format is unknown, or requires a schema registry that is not configured.
     """
     decoders: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("decoders", {})
     key = (name, source, settings)

@@ -38,7 +38,8 @@ class EventTime:
     def of_message(self, message: bytes) -> int | None:
         """Return the time of the change in a message, in ms since the epoch.
 
-        Returns None if the time is missing, or is not between 1 and 2^53 - 1.
+        Returns None if the message is not valid JSON, or if the time is missing or not between 1
+        and 2^53 - 1.
         """
         try:
             document = _decoder(self.paths).decode(message)

@@ -32,7 +32,7 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """Return the data format that most of the sampled message values look like.
+    """Return the data format that the sampled message values most likely have, as in `best_guess`.
 
     The result is `Guess(None, 0, 0)` if no format is recognized. `schemas` looks up the schemas of
     binary messages (None: not available, so that their format is unknown). Raises SourceError if
@@ -43,7 +43,12 @@ def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = 
 
 
 def best_guess(counts: Mapping[str, int]) -> Guess:
-    """Return the most likely format, given the number of messages that look like each format."""
+    """Return the most likely format, given the number of messages that look like each format.
+
+    This is the most frequent one. A format that is only a fallback, such as `json` for any JSON
+    object, is considered only if no message looks like another format. Without messages, the result
+    is `Guess(None, 0, 0)`.
+    """
     total = sum(counts.values())
     if not total:
         return Guess(None, 0, 0)

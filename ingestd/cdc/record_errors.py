@@ -48,9 +48,11 @@ def record_error(stage: str, code: str, message: str) -> RecordError:
 
 
 def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
-    """Convert an error that msgspec raised for a message to a rejection reason.
+    """Convert an error of decoding a message with msgspec to a rejection reason.
 
-    `document` is "message value" or "message key", and `stage` the stage that failed.
+    `error` is a MsgspecError, UnicodeDecodeError or RecursionError. `document` is "message value"
+    or "message key". `stage` is the stage that failed; a value of the wrong type in a column of a
+    message value has the stage "cast" instead.
     """
     text = str(error)
     if isinstance(error, UnicodeDecodeError):

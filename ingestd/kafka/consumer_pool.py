@@ -33,7 +33,10 @@ class PooledConsumer:
         self.client_errors.extend(self.reader.problems())
 
     def error_clause(self, source: KafkaSource) -> str:
-        """Return the newest error as a clause for a message; empty if there was no error."""
+        """Return the newest error with its explanation, as a clause to append to a message.
+
+        The clause begins with a semicolon. It is empty if there was no error.
+        """
         newest = self.client_errors.newest
         return "" if newest is None else f"; the client reports: {explain(source, newest)}"
 

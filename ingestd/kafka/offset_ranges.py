@@ -231,7 +231,10 @@ def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def decode_offsets(document: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """Decode offsets from a JSON document of `encode_offsets`."""
+    """Decode offsets from a JSON document of `encode_offsets`.
+
+    Raises AttributeError, TypeError or ValueError for any other document.
+    """
     return {
         source: {
             topic: {int(partition): int(offset) for partition, offset in partitions.items()}

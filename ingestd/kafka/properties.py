@@ -126,7 +126,10 @@ class KafkaSource:
 
     @property
     def mechanism(self) -> str:
-        """The SASL mechanism, by default `GSSAPI`."""
+        """The SASL mechanism as configured, by default `GSSAPI`.
+
+        It is returned even if `protocol` does not use SASL.
+        """
         given = (self.properties[name] for name in _MECHANISMS if name in self.properties)
         return next(given, "GSSAPI")
 

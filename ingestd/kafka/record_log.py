@@ -14,7 +14,11 @@ from ingestd.kafka.properties import KafkaSource
 
 
 class RecordLog(Protocol):
-    """Reads the logs of the topics of all sources, outside of a batch."""
+    """Reads the logs of the topics of all sources, outside of a batch.
+
+    Methods raise SourceError if the brokers do not respond or reject the client, LogChangedError if
+    a log no longer has a range, and ConfigError for invalid properties.
+    """
 
     def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
         """Return, for each partition of a topic, the range from its first offset to its end.

@@ -278,7 +278,10 @@ def note(figure: str, count: int = 1) -> None:
 
 
 def take_figures() -> Counter[str]:
-    """Return the counters of registry requests since the last call, by name, and reset them."""
+    """Return this process's counters of registry requests since the last call, and reset them.
+
+    The names are those that were passed to `note`.
+    """
     with _lock:
         taken = Counter(_figures)
         _figures.clear()

@@ -45,7 +45,7 @@ def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -
     A topic partition without an offset in the result is read from the beginning of its log. `ends`
     are the ends of all logs. Raises ConfigError if offsets are configured for an unknown topic
     partition; OffsetLostError if the mode is group-offsets, the group has no offset of a topic
-    partition that has records, and the source's policy is to fail.
+    partition that has records, and the source's policy is to fail; and the errors of `cluster`.
     """
     return _FIRST[source.startup_mode](source, cluster, ends)
 
@@ -57,7 +57,8 @@ def last_positions(
 
     The result depends on `ends`, the current log ends, so call this function only once. Partitions
     without a specific offset end at the current end of their log; specific offsets may be beyond
-    it. Raises ConfigError if offsets are configured for an unknown topic partition.
+    it. Raises ConfigError if offsets are configured for an unknown topic partition, and the errors
+    of `cluster`.
     """
     if not source.is_bounded:
         return None

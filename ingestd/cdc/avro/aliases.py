@@ -17,7 +17,7 @@ Names = tuple[tuple[str, str], ...]
 
 
 def former_names(record: AvroNode) -> Names:
-    """Return pairs of the old and the new name of the renamed fields of a record.
+    """Return (alias, name) for each alias of a field of the record, in the order of the fields.
 
     An alias that is the name of a field is omitted.
     """

@@ -41,7 +41,8 @@ class Changes:
 
     `indices` (n,) are the indices of the messages; all arrays have one element for each of them.
     `operations` are the letters of `op`. `before` and `after` are arrays of structs, or None if the
-    envelope has no such field. `source` has the fields of `source` that contain the log position.
+    envelope has no such field. `source` maps the names of fields of the envelope's `source` (log
+    position, snapshot mark, table name) to arrays; a field that the schema lacks is missing.
     """
 
     table: SourceTable
@@ -88,7 +89,10 @@ def is_control(node: AvroNode, topic: str) -> bool:
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
-    """Return the record type of the rows of an envelope, or None if its rows are not records."""
+    """Return the record type of the field `after` of an envelope, which is the type of its rows.
+
+    Returns None if the envelope has no such field, or if its type is not a record.
+    """
     child = node.child(_AFTER)
     inner = None if child is None else child.present
     return inner if inner is not None and inner.kind == "record" else None

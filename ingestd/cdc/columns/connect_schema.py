@@ -54,9 +54,10 @@ def is_connect_schema(document: object) -> bool:
 
 
 def row_schema(envelope: Schema) -> Schema | None:
-    """Return the schema of the rows in a Debezium envelope, given the schema of the envelope.
+    """Return the schema of the rows in a Debezium envelope: the schema of its field `after`.
 
-    Returns None if the field `after` is not a struct.
+    `envelope` is the schema of the envelope, for which `is_connect_schema` is true. Returns None if
+    it has no field `after`, or if this field is not a struct.
     """
     for field in envelope["fields"]:
         if isinstance(field, dict) and field.get("field") == "after" and is_connect_schema(field):

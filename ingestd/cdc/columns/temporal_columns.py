@@ -52,7 +52,7 @@ def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
 
 
 def arrow_timestamp(data_type: DataType) -> TimestampType:
-    """Return the Arrow type of a TIMESTAMP or TIMESTAMP_LTZ type."""
+    """Return the Arrow type of a TIMESTAMP or TIMESTAMP_LTZ type; its precision gives the unit."""
     arrow_type: TimestampType = to_arrow_type(data_type)
     return arrow_type
 
@@ -116,7 +116,10 @@ def date_days(text: str) -> int:
 
 
 def time_nanos(text: str) -> int:
-    """Return a time of day in ISO 8601 as nanoseconds. Raises ValueError if it is invalid."""
+    """Return a time of day in ISO 8601 as nanoseconds since midnight.
+
+    Raises ValueError if it is invalid, has a time zone, or is 24:00:00 or later.
+    """
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO time")

@@ -107,7 +107,12 @@ class PlainDialect:
 
 
 def topic_table(topic: str) -> SourceTable:
-    """Return the table after which a topic is named, as in `prefix.schema.table`."""
+    """Return the source table after which a topic is named, as in `prefix.schema.table`.
+
+    The last part of the name is the table, the part before it the schema, and the rest the
+    database; parts that are missing or empty are None. If the last part is empty, the table is the
+    whole name.
+    """
     *qualifiers, table = topic.split(".")
     schema = qualifiers[-1] if qualifiers else None
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)

@@ -98,7 +98,7 @@ def columns_spec(
 def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
     """Return native plan fields with these names that must have the JSON texts in `constants`.
 
-    A field whose text is null may be absent.
+    `constants` must have a text for each of the names. A field whose text is null may be absent.
     """
     return [constant_field(name, constants[name]) for name in names]
 
@@ -127,9 +127,10 @@ def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
 
 
 def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
-    """Return the 64-bit integers (n,) at a path in the messages, and a mask of the values not null.
+    """Return the integers (rows,) at a path in the messages, and a mask of those that are not null.
 
-    `path` is None for a field that no message has; its numbers are all null.
+    `columns` are the columns that the native reader read. `path` is None for a field that no
+    message has: all of its numbers are null.
     """
     if path is None:
         return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)

@@ -132,9 +132,12 @@ class ColumnImage(_Unchecked):
         return lacking(native, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, or None if no image has the column.
+        """Return the cells (n,) of a column in its table type; None if no wanted image has it.
 
-        Raises IrregularError if an absent field has a default, which only Python fills in.
+        Only the images in the mask `wanted` (n,) are read (None: all); other cells are null. Raises
+        IrregularError if an absent field has a default, which only Python fills in, and ValueError,
+        TypeError, ArithmeticError, RecursionError, ArrowException or MsgspecError if a value does
+        not fit.
         """
         native = self.columns[(*self.path, column.name)]
         if column.default is not UNSET and self._used(self.lacking(column), wanted).any():
@@ -169,7 +172,11 @@ class MaskedImage(_Unchecked):
         return self.image.lacking(column) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, null outside of the mask; None if no image has it."""
+        """Return the cells (n,) of a column, null outside of `there`; None if no image has it.
+
+        Only the images in the mask `wanted` (n,) are read (None: all). Raises the errors of
+        `ColumnImage.cells`.
+        """
         return self.image.cells(column, self.there if wanted is None else self.there & wanted)
 
 
@@ -196,7 +203,11 @@ class GatheredImage(_Unchecked):
         return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, null without an image; None if no image has it."""
+        """Return the cells (n,) of a column, null without an image; None if no image has it.
+
+        Only the images in the mask `wanted` (n,) are read (None: all). Raises the errors of
+        `ColumnImage.cells`.
+        """
         indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
         used[indices[indices >= 0]] = True
@@ -225,6 +236,10 @@ class CoalescedImage(_Unchecked):
         return self.first.lacking(column) | self.second.lacking(column)
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column from both fields, or None if no image has it."""
+        """Return the cells (n,) of a column from both fields, or None if no image has it.
+
+        Only the images in the mask `wanted` (n,) are read (None: all). Raises the errors of
+        `ColumnImage.cells`.
+        """
         first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
         return choose_cells(self.first.there, first, second)

@@ -72,9 +72,9 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TooManyCellsError(Exception):
-    """A batch of these messages, which has to be split, would consist mostly of nulls.
+    """A batch of these messages would consist mostly of nulls, and has to be split.
 
-    The number of columns that the table lacks, times the number of messages, exceeds their bytes.
+    The condition is that of `exceeds_cell_budget`.
     """
 
 
@@ -122,16 +122,13 @@ class TableMemory:
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return those of the `names` that are not columns of the table.
-
-        The list is empty if messages have a schema.
-        """
+        """Return those of the `names` that the table lacks; none if messages have a schema."""
         if self.value_columns is not None:
             return []
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether the plan, if any, can decode these messages into one batch.
+        """Return whether the plan can decode these messages into one batch; True without a plan.
 
         It cannot if too many cells would be in columns that the table lacks.
         """
@@ -568,7 +565,8 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
 def exceeds_cell_budget(lacking: int, values: Texts) -> bool:
     """Return whether one batch of these messages would have too many cells, mostly nulls.
 
-    `lacking` is the number of columns of the messages that the table lacks.
+    It has if the table lacks more than 256 of their columns (`lacking`), and this number times the
+    number of messages, of which there are several, exceeds the bytes of the messages.
     """
     if lacking <= FEW:
         return False

@@ -93,7 +93,10 @@ class MessageReader:
         self._fields: dict[str, dict[int, ProtoField]] = {}
 
     def fields_of(self, message: str) -> Mapping[int, ProtoField]:
-        """Return the fields of a message type, by number."""
+        """Return the fields of a message type by number; empty if the schema lacks the type.
+
+        `message` is the full name of the type.
+        """
         by_number = self._fields.get(message)
         if by_number is None:
             declared = self._types.messages.get(message) or WELL_KNOWN.get(message, ())

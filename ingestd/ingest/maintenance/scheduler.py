@@ -59,7 +59,10 @@ class RunCounts(NamedTuple):
 
 
 class MaintenanceScheduler:
-    """The tables of a pipeline and their due jobs; times are seconds of a monotonic clock."""
+    """The tables of a pipeline and their due jobs; times are seconds of a monotonic clock.
+
+    Methods that record a result do nothing for a table that was not added or has been removed.
+    """
 
     def __init__(self, pace: MaintenancePace) -> None:
         self._pace = pace
@@ -69,7 +72,8 @@ class MaintenanceScheduler:
     def opened(self, name: str, schema: TableSchema, now: float) -> None:
         """Add an existing table, for which an earlier run may have left work.
 
-        A table with invalid options is left out, and a warning is logged.
+        A table that was added before is not changed. A table with invalid options is left out, and
+        a warning is logged.
         """
         try:
             rules = rules_of(schema)
@@ -81,7 +85,11 @@ class MaintenanceScheduler:
         self._work.setdefault(name, work)
 
     def committed(self, name: str, growth: TableGrowth, now: float) -> None:
-        """Record that the driver has committed to a table, and add the table if it is new."""
+        """Record that the driver has committed to a table, and add the table if it is new.
+
+        If the schema in `growth` has invalid options, the table is removed, and a warning is
+        logged.
+        """
         if name not in self._work:
             self.opened(name, growth.schema, now)
         work = self._work.get(name)
@@ -97,9 +105,10 @@ class MaintenanceScheduler:
     def take(self, now: float, choice: Due = "rested") -> Job | None:
         """Return the next job and mark it as running, or return None if no job can run now.
 
+        Compactions precede expiries, except an expiry that has been due for a whole interval.
         `choice` limits the due compactions: "all" sets no limit, "pressing" includes only
         compactions that should not wait for the end of a backlog, and "rested" also those of all
-        tables that were not compacted in the last seconds.
+        tables that were not compacted in the last two seconds.
         """
         job = self._next_expiry(now - self._pace.expiry_interval)
         job = job or self._next_compaction(now, choice) or self._next_expiry(now)
@@ -131,7 +140,10 @@ class MaintenanceScheduler:
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> RunCounts:
-        """Return the counts of sorted runs of a table."""
+        """Return the number of level-0 files of a table, and the most sorted runs of a bucket.
+
+        Both are None if no compaction has examined the table yet, or if the table is not known.
+        """
         work = self._work.get(name)
         return RunCounts() if work is None else RunCounts(work.level_0, work.runs)
 

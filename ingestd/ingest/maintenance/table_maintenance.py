@@ -130,7 +130,10 @@ class TableWork:
 
     @property
     def is_over_stop(self) -> bool:
-        """Whether a bucket exceeds the stop trigger for sorted runs: writers should wait."""
+        """Whether a bucket has more sorted runs than `rules.stop_runs`: writers should wait.
+
+        False if `stop_runs` is None, or while the number of runs is unknown.
+        """
         stop = self.rules.stop_runs
         return stop is not None and self.runs is not None and self.runs > stop
 
@@ -141,10 +144,10 @@ class TableWork:
 
     @property
     def is_near_stop(self) -> bool:
-        """Whether a bucket has at least one sorted run less than the stop trigger.
+        """Whether a bucket has `rules.stop_runs` - 1 sorted runs or more; False if that is None.
 
-        Each batch can add a run to a bucket, and writers wait once a bucket has more runs than the
-        stop trigger: a compaction has to end within two batches.
+        Each batch can add a run to a bucket, and writers wait once a bucket has more runs than
+        `stop_runs`: a compaction has to end within two batches.
         """
         stop = self.rules.stop_runs
         return stop is not None and self._most_runs >= stop - 1
@@ -228,7 +231,7 @@ class TableWork:
         """Record an expiry at the time `now`, and set the time of the next expiry.
 
         The next expiry is due after `interval` seconds. While the table has no commits, this delay
-        doubles with each expiry, to at most an hour.
+        doubles with each expiry, to at most an hour, or `interval` if that is longer.
         """
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)

@@ -20,9 +20,10 @@ _MEANING = {
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
     """Return findings about records that tables lack and logs no longer have.
 
-    If `table` is None, the losses of all tables are included; `dead_letters` is the dead-letter
-    table. A loss to which the source's policy does not apply, such as a changed routing, is a
-    warning, any other an error.
+    They are about the losses for which a dead letter is written (see `named_losses`; `dead_letters`
+    is the dead-letter table). If `table` is not None, only its losses, and those of tables that do
+    not exist yet, are included. A loss to which the source's policy does not apply, such as a
+    changed routing, is a warning, any other an error.
     """
     named = named_losses(losses, dead_letters)
     selected = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
@@ -87,9 +88,10 @@ def log_rows(
 ) -> list[dict[str, object]]:
     """Return a row of the report for each log in `covered`, sorted by topic and partition.
 
-    A row has the topic and partition, the first offset of the pipeline, the covered offset, the
-    begin and end offsets of the log, and by what the log was recognized (`compared_by`). The last
-    three are None if the log does not exist.
+    The keys of a row are `topic`, `partition`, `origin_offset` (at which the pipeline began to
+    read), `covered_offset` (the first that is not covered), `log_begin_offset`, `log_end_offset`,
+    and `compared_by` ("record", "epoch" or "offset"). The last three are None if the log does not
+    exist.
     """
     progress = opened.progress
     rows: list[dict[str, object]] = []

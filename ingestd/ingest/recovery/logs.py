@@ -33,7 +33,10 @@ class LogCluster(Cluster, Protocol):
         """Return the id of the Kafka cluster."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epoch of each partition, or -1 if the broker does not report it."""
+        """Return the leader epochs that brokers reported with the last `end_offsets`.
+
+        The result has the partitions of `ends`; an epoch is -1 if none was reported.
+        """
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
@@ -74,7 +77,10 @@ class Logs:
     names: Mapping[str, TopicName] = field(default_factory=dict)
 
     def name_of(self, log: LogPartition) -> tuple[str, int]:
-        """Return the topic and the partition by which the brokers of its source know a log."""
+        """Return the topic and the partition by which the brokers of its source know a log.
+
+        Raises KeyError if the log does not exist on the brokers.
+        """
         return self.names[log.key].topic, log.partition
 
 
@@ -154,7 +160,8 @@ class TopicKeyCheck:
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise LogChangedError if a topic has been recreated since it was first read.
 
-        Raises SourceError if brokers do not respond.
+        All topics of `ranges` must have a recorded key. A topic that was only deleted is not
+        reported. Raises SourceError if brokers do not respond.
         """
         source_topics = {(range_.source, range_.topic) for range_ in ranges}
         for (source, topic), key in self._ask(source_topics).items():

@@ -85,7 +85,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class RecountSpan:
-    """The offset ranges, from `start` to `end`, that a recount replays.
+    """The offset ranges that a recount replays: from `start` up to, but not including, `end`.
 
     `complete` states whether these are all offsets that the table covers.
     """
@@ -256,7 +256,11 @@ def check_countable(table: FileStoreTable) -> None:
 
 
 def scratch_settings(settings: PipelineSettings, table: str, folder: str) -> PipelineSettings:
-    """Return the settings of the pipeline, restricted to one table in a warehouse at `folder`."""
+    """Return the settings for a replay into one table, in a filesystem warehouse at `folder`.
+
+    Rows of other tables are dropped. Rejected records become dead letters in that warehouse,
+    without a limit, whatever the error policy of the pipeline is.
+    """
     routing = replace(settings.routing, only_target=table, unmatched="skip")
     return replace(
         settings,

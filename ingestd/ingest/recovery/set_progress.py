@@ -35,9 +35,10 @@ def begin(
 ) -> list[NextOffset]:
     """Commit a progress record with the positions `vector_at(registry)` to a table, without rows.
 
-    Returns where the table continues in each log. The caller must be the leader of the pipeline, so
-    that no daemon is running. `now_ms` returns the time in milliseconds since the epoch. Raises the
-    errors of `check_table`, of `vector_at`, of `TableRegistry.open` and of a commit.
+    Returns where the table continues in each log. `catalog` and `io` are those of the pipeline's
+    warehouse, and `now_ms` returns the time in milliseconds since the epoch. The caller must be the
+    leader of the pipeline, so that no daemon is running. Raises the errors of `check_table`, of
+    `vector_at`, of `TableRegistry.open` and of a commit, and ConfigError if the table is dropped.
     """
     check_table(settings, catalog, table)
     registry = TableRegistry(settings, catalog, io, now_ms)
@@ -59,7 +60,7 @@ def begin(
 
 
 def check_table(settings: PipelineSettings, catalog: Catalog, table: str) -> None:
-    """Raise ConfigError for a table that does not exist, or that the pipeline cannot write."""
+    """Raise ConfigError for a table that does not exist, or is not in the pipeline's database."""
     identifier = Identifier.parse(table)
     if identifier.database != settings.database:
         raise ConfigError(
@@ -150,9 +151,10 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
     """Return a function for `begin` that returns the current ends of the logs.
 
-    The table then gets only new records. `clusters` maps sources to their brokers. The function
-    raises SourceError if brokers do not respond, ConfigError if two sources read the same topic,
-    and LogChangedError if a topic is deleted or recreated during the requests.
+    The table then gets only new records. A log that no longer exists keeps the position of the
+    pipeline. `clusters` maps sources to their brokers. The function raises SourceError if brokers
+    do not respond, ConfigError if two sources read the same topic, and LogChangedError if a topic
+    is deleted or recreated during the requests.
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -129,7 +129,10 @@ class SettingsOfTables(Protocol):
 
 
 class TopicCluster(Protocol):
-    """The requests to a cluster that start warnings need; `OffsetClient` implements them."""
+    """The requests to a cluster that start warnings need; `OffsetClient` implements them.
+
+    All methods raise SourceError if the brokers do not respond.
+    """
 
     def existing_topics(self) -> AbstractSet[str]:
         """Return the names of all topics that the client may see."""

@@ -89,7 +89,10 @@ class ChunkCache:
         return True
 
     def get(self, key: ChunkKey, known: KnownColumns) -> tuple[RecordChunk, Decoded] | None:
-        """Return a cached chunk, or None if it must be decoded again with the types `known`."""
+        """Return a cached chunk and its decoded changes, or None if it must be decoded (again).
+
+        That is so if it is not cached, or if it was decoded with other column types than `known`.
+        """
         try:
             with self._path(key).open("rb") as file:
                 chunk, decoded = pickle.load(file)  # noqa: S301  (a task of the same batch wrote it)

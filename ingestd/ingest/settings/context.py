@@ -260,7 +260,10 @@ def commit_user(pipeline: str) -> str:
 
 
 def section_of(identifier: str) -> str:
-    """Return the name under which the settings of a table, or of a branch of it, are configured."""
+    """Return the name under which a table, "database.table", is configured: "table".
+
+    A branch is configured under the name of its table.
+    """
     return identifier.partition(".")[2].partition(BRANCH_MARK)[0]
 
 
@@ -365,7 +368,10 @@ class BatchContext:
         return any(settings.shape.where is not None for settings in self._all_settings())
 
     def event_time_columns(self) -> dict[str, str]:
-        """Return the column with event times of each table whose watermark is derived from one."""
+        """Return the columns from which watermarks are derived, by identifier of the table.
+
+        Tables of the batch whose watermark is not derived from a column are left out.
+        """
         rules = [settings.watermark for settings in self._all_settings()]
         if not any(rule and rule.column for rule in rules):
             return {}

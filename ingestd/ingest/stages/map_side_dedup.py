@@ -73,7 +73,7 @@ class _Held:
 class MapSideDedup:
     """Buffers the rows of one decode task, and drops rows that a later row of their key replaces.
 
-    Dropped rows are counted as written rows.
+    Only rows of the same topic partition are compared. Dropped rows are counted as written rows.
     """
 
     _context: BatchContext
@@ -101,7 +101,11 @@ class MapSideDedup:
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
-        """Deduplicate all buffered rows, and yield the remaining ones as (slot, blob) pairs."""
+        """Empty the buffer, and yield the rows that no later row replaces as (slot, blob) pairs.
+
+        Nothing is dropped from a table's rows of one topic partition if they are few, if their
+        columns differ, or if one of them omits values or is a before image.
+        """
         held, self._held, self._bytes = self._held, {}, 0
         for key in list(held):
             yield from self._release(*key, held.pop(key))

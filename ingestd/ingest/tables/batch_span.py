@@ -116,7 +116,11 @@ class CoverageGap:
 
 
 def first_gap(covered: Vector, span: BatchSpan, progress: PipelineProgress) -> CoverageGap | None:
-    """Return the first log in which a batch leaves out offsets that a table does not cover."""
+    """Return the first log in which a batch leaves out offsets that a table lacks, or None.
+
+    `covered` are the covered offsets of the table; a log that they lack is covered up to its origin
+    in `progress`, from which the pipeline reads it.
+    """
     for key, partitions in span.start.items():
         for partition, start in partitions.items():
             origin = progress.origin.get(key, {}).get(partition, 0)
@@ -163,7 +167,10 @@ def next_record(
 
 
 def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets in `start` that are less than the offset of the same log in `end`."""
+    """Return the offsets in `start` that are less than the offset of the same log in `end`.
+
+    A log that `end` lacks has the offset 0 there, so it is not in the result.
+    """
     smaller = {
         key: {p: o for p, o in offsets.items() if o < offset_in(end, key, p)}
         for key, offsets in start.items()

@@ -123,7 +123,8 @@ def furthest(vector: Vector, other: Vector) -> Vector:
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
     """Return `shared` if it has the same offsets as `vector`, else `vector`.
 
-    Tables with equal vectors then share one object.
+    Leader epochs and fingerprints are not compared. Tables with equal vectors then share one
+    object.
     """
     return shared if vector is shared or offsets_of(vector) == offsets_of(shared) else vector
 

@@ -158,8 +158,9 @@ class TableRegistry:
     def adopt(self, name: str) -> FileStoreTable | None:
         """Open a table of the catalog if it is not open yet; return None if it does not exist.
 
-        Raises CommitConflictError if another pipeline has started to write the table, and the
-        errors of `open`.
+        If its record was written for another branch, a record of its own is committed. Raises
+        CommitConflictError if another pipeline has started to write the table, and the errors of
+        `open` and `record`.
         """
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
@@ -194,7 +195,7 @@ class TableRegistry:
         return True
 
     def covered(self, name: str) -> CoveredOffsets:
-        """Return the covered offsets of a table in existing topics, by source and topic."""
+        """Return the covered offsets of an open table in existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)
 
     def source_topics(self, name: str) -> frozenset[tuple[str, str]]:

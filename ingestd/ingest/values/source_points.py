@@ -32,7 +32,12 @@ class SourcePoint(NamedTuple):
     time: int = UNKNOWN_TIME
 
     def is_after(self, other: "SourcePoint") -> bool:
-        """Return whether this point is later; positions decide if a timestamp is unknown."""
+        """Return whether this point is later than `other`.
+
+        Timestamps decide if both are known and differ by more than a minute (`MAX_SKEW_MS`),
+        otherwise positions, of which an unknown one is the smallest. Points that are equal are not
+        later.
+        """
         distance = self.time - other.time if self.time > 0 and other.time > 0 else 0
         if abs(distance) > MAX_SKEW_MS:
             return distance > 0
@@ -66,7 +71,7 @@ def times_of(chunk: RecordChunk, offsets: Indices) -> Indices:
 
 
 def later_point(first: SourcePoint, second: SourcePoint) -> SourcePoint:
-    """Return the later of two points, the first if neither is later."""
+    """Return the later of two points by `SourcePoint.is_after`, the first if neither is later."""
     return second if second.is_after(first) else first
 
 
