@@ -58,7 +58,8 @@ class FileIO(Protocol):
     def write_new(self, path: str, data: bytes) -> None:
         """Write a file that must not exist yet; it is durable when the call returns.
 
-        Raises StorageError if the file exists.
+        Until then, readers may see a part of it in some stores. Raises StorageError if the file
+        exists.
         """
         ...
 

@@ -17,7 +17,11 @@ def _key(path: str) -> str:
 
 @dataclass(eq=False)
 class MemoryFileIO:
-    """`FileIO` on a dictionary in memory; threads may share it, and pickling copies its files."""
+    """`FileIO` on a dictionary in memory; threads may share it, and pickling copies its files.
+
+    `files` has the content of each file by path, `directories` the paths that `make_directory`
+    created.
+    """
 
     files: dict[str, bytes] = field(default_factory=dict)
     directories: set[str] = field(default_factory=set)

@@ -38,8 +38,10 @@ class MergeEngine(Protocol):
     def merge(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         """Return one row per key, ordered by key; `keys` has the order of the input rows.
 
-        With `partial-update`, the row of a key is of kind DELETE if none of its rows adds values.
-        Raises UnsupportedError for a deletion that the engine does not support.
+        A key with a single row keeps it unchanged, unless `rules.merges_single` is set. Other rows
+        are of kind INSERT, or DELETE if the newest row of the key deletes the whole row or, with
+        `partial-update`, if no row of the key adds values. Raises UnsupportedError for a deletion
+        that the engine does not support.
         """
         ...
 

@@ -40,7 +40,10 @@ class MergeInput:
 
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
-        """Return the merge input of rows in the order `keys`."""
+        """Return the merge input of `rows`, whose order is `keys`, with masks according to `rules`.
+
+        `rows` has the row kinds, and if events may be absent, the levels.
+        """
         events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)

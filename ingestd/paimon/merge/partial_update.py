@@ -127,10 +127,12 @@ def _begins(events: MergeEvents) -> Mask:
 
 
 def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Return one row per key, ordered by key; a key with a single row keeps it unchanged.
+    """Return one row per key, ordered by key; `keys` has the order of `rows`.
 
-    Raises UnsupportedError for a deletion among several rows of a key if no option defines its
-    effect, or if a function cannot retract its values.
+    A key with a single row keeps it unchanged, unless `rules.merges_single` is set. Other rows are
+    of kind INSERT, or DELETE if the newest row of the key deletes the whole row, or if no row of
+    the key adds values. Raises UnsupportedError for a deletion among several rows of a key if no
+    option defines its effect, or if a function cannot retract its values.
     """
     merge_input = MergeInput.of(rows, keys, rules)
     leads = _leading_retractions(merge_input)

@@ -75,9 +75,9 @@ def parse_float(name: str, value: str) -> float:
 
 
 def parse_bool(name: str, value: str) -> bool:
-    """Parse a boolean.
+    """Parse a boolean, `true` or `false` in any case of letters.
 
-    Raises ConfigError, naming the option, if it is neither `true` nor `false`.
+    Raises ConfigError, naming the option, if it is neither.
     """
     if value.strip().lower() not in ("true", "false"):
         raise ConfigError(f"option '{name}' = '{value}' is neither 'true' nor 'false'")

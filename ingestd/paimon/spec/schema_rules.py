@@ -69,9 +69,10 @@ def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> 
 
 
 def bucket_number(options: Mapping[str, str]) -> int:
-    """Return the option `bucket`: a count, -1 (dynamic, the default) or -2 (postponed).
+    """Return the option `bucket`: a count, -1 (the default) or -2 (postponed buckets).
 
-    Raises ConfigError for any other number.
+    -1 means dynamic buckets, or no buckets in a table without a primary key. Raises ConfigError for
+    any other number.
     """
     number = honoured.BUCKET.of(options)
     if number < 1 and number not in (-1, -2):

@@ -152,7 +152,7 @@ def _value(name: str, value: _Json) -> _Json:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Return the bytes of a snapshot file; fields that are None are omitted."""
+    """Return the bytes of a snapshot file; fields that are None or empty are omitted."""
     document: dict[str, Any] = {}
     for name, json_name in _JSON_NAMES.items():
         value = getattr(snapshot, name)

@@ -41,7 +41,8 @@ class AppendPlan:
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
         """Compact the files; return the commit message and the new files.
 
-        If this fails, the new files are deleted.
+        If this fails, the new files are deleted. Raises FormatError for a file that is missing or
+        damaged, StorageError if the storage fails.
         """
         table = rewritten_table(self.bucket.table)
         bucket = replace(self.bucket, table=table)

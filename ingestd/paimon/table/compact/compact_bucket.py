@@ -113,7 +113,8 @@ class TreePlan:
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
         """Compact the files; return the commit message and the new files.
 
-        If this fails, the new files are deleted.
+        If this fails, the new files are deleted. Raises FormatError for a file that is missing or
+        damaged, StorageError if the storage fails.
         """
         bucket, table = self.bucket, self.bucket.table
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)

@@ -60,7 +60,7 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """The rows that a reader gets: all rows of `snapshot`, or the rows added `between` two.
+    """The rows that a reader gets: all rows of a snapshot, or the rows added between two snapshots.
 
     If `between` is not None, it has the ids of the snapshot before the first change and of the last
     change, and the rows are the result of `iter_added_rows`. Otherwise they are the rows of

@@ -38,8 +38,8 @@ class MaintenanceResult:
 def run_maintenance(table: FileStoreTable, now_ms: int) -> MaintenanceResult:
     """Create tags; expire tags, partitions, snapshots and changelogs; mark partitions as done.
 
-    The steps are executed in this order. `now_ms` is in milliseconds of the epoch. Raises the
-    errors of the steps; later steps are then not executed.
+    The steps, which the options of the table enable, are executed in this order. `now_ms` is in
+    milliseconds of the epoch. Raises the errors of the steps; later steps are then not executed.
     """
     options = table.schema.options
     settings = expire_settings(options)
