@@ -105,7 +105,10 @@ class DiskFullError(StorageError):
 
 
 class LockUnavailableError(StorageError):
-    """The catalog did not respond to the request for a table's lock; nothing was committed."""
+    """The catalog did not respond to the request for a table's lock; nothing was committed.
+
+    A lock that other writers hold for too long is a CommitConflictError.
+    """
 
 
 class WorkerLostError(RetryableError):

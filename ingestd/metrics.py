@@ -273,7 +273,11 @@ def record_unknown_keys(table: str, rows: int) -> None:
 
 
 def record_skipped(table: str, reason: str, rows: int) -> None:
-    """Count rows that were left out; the reasons are in the help of `ingestd_skipped_rows`."""
+    """Count rows that were left out, by reason.
+
+    `reason` is "covered" if the table has them already, "truncated", "ignored" by options of the
+    table, "filtered" by `where`, or "excluded" by routing.
+    """
     SKIPPED_ROWS.labels(table, reason).inc(rows)
 
 

@@ -30,7 +30,8 @@ class Scrape(NamedTuple):
 class MetricsPage:
     """The page /metrics, with or without the labels `table` and `partition`.
 
-    Series that differ only in a label that is left out are combined.
+    Series that differ only in a label that is left out are combined: gauges that are not counts of
+    records, offsets or files to the largest value, all others to the sum.
     """
 
     per_table: bool = True

@@ -33,7 +33,7 @@ from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
-    """Where a table starts: the pipeline's first offsets, its claims file, or the log ends."""
+    """Where a table starts: at the pipeline's first offsets, those of its claims file, log ends."""
 
     ORIGIN = "origin"
     CLAIMS = "claims"

@@ -18,7 +18,10 @@ _WAREHOUSE = "warehouse"
 
 @dataclass(frozen=True, slots=True)
 class CatalogChoice:
-    """A metastore and the options of its catalog."""
+    """A metastore, such as `filesystem` or `hive`, and the options of its catalog.
+
+    The options have Paimon's names.
+    """
 
     metastore: str = "filesystem"
     options: Mapping[str, str] = field(default_factory=dict)

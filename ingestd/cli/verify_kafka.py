@@ -73,6 +73,7 @@ class Compared:
 def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows: bool) -> Compared:
     """Compare the offsets that the tables of a pipeline cover with the logs; read-only.
 
+    `config` is the configuration of the pipeline, whose warehouse is replaced by `warehouse`.
     `table` None stands for all tables of the pipeline. With `rows` the logs are read again,
     decoded, and compared with the rows of the tables.
 

@@ -69,7 +69,7 @@ class ChangeStream:
 
     `table` is the name of the table, and `clusters` are the clients of brokers by source.
     `open_tables` reads the progress of the pipeline again at each call. `clock` returns the seconds
-    of a monotonic clock.
+    of a monotonic clock, and `sleep` waits a number of seconds.
     """
 
     connector: Connector[Any]

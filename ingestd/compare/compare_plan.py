@@ -105,7 +105,10 @@ def fed_from(
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:
-    """Return why a table may differ from its source by design, or None if both must be equal."""
+    """Return why a table may differ from its source by design, or None if both must be equal.
+
+    `settings` are those of the table; they and its options can leave out or change rows.
+    """
     if settings.shape.where is not None:
         return f"'{settings.shape.where}' keeps a part of the source's rows"
     schema = table.schema

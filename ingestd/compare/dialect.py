@@ -137,10 +137,10 @@ class SqlDialect(Protocol):
     def bound(
         self, columns: Sequence[str], operator: str, values: Sequence[str], key: Key
     ) -> Condition:
-        """Return the SQL condition that keys are greater than `key` (`>`), or not greater (`<=`).
+        """Return the condition that keys are greater (`>`) or not greater (`<=`) than `key`.
 
-        `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
-        The condition consists of the SQL and its parameters.
+        It consists of the SQL and its parameters. `columns` are the quoted key columns; `values` is
+        the SQL of each value, with one parameter.
         """
 
     def listed(

@@ -45,7 +45,10 @@ class PageIndex:
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
     def part_of_key(self, key: Key) -> PagePart | None:
-        """Return the page and part to which a key belongs, or None if it is in no page."""
+        """Return the page and part to which a key belongs, or None if it is in no page.
+
+        If keys have no order, the index of the page is -1, and the result is never None.
+        """
         if not self._ordered:
             return -1, part_of(joined_cells(key))
         order = self._pairing.order_of(key)

@@ -161,11 +161,11 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the SQL condition that keys are greater than (`>`), or not greater than (`<=`), `key`.
+    """Return the condition that keys are greater (`>`) or not greater (`<=`) than `key`.
 
-    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
-    Each column is compared under the condition that the columns before it are equal, because
-    comparisons of row values do not use an index.
+    It consists of the SQL and its parameters. `columns` are the quoted key columns; `values` is the
+    SQL of each value, with one parameter. Each column is compared under the condition that the
+    columns before it are equal, because comparisons of row values do not use an index.
     """
     last = len(columns) - 1
     alternatives: list[str] = []

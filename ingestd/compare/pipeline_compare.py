@@ -55,12 +55,13 @@ class CompareOptions:
     """The options of a comparison with the source database.
 
     `source` is the URL of the database. `as_of` is a time, or `LATEST`, if the source does not
-    change during the comparison; None if it may change. `slot` names the connector's replication
-    slot in PostgreSQL. `limit` is the maximum number of differences of a table. `search_records`
-    is the maximum number of offsets that are searched for the newest records of differing keys.
+    change during the comparison: the snapshot of that time is compared; None if it may change, and
+    `timeouts` limit the waits until a table has caught up. `slot` names the connector's replication
+    slot in PostgreSQL. `limit` is the maximum number of differences of a table. `search_records` is
+    the maximum number of offsets that are searched for the newest records of differing keys.
     `rows_per_second` limits the rate at which the source is read, and `page_rows` is the number of
-    rows that a statement hashes. A statement may take `statement_seconds`. Without
-    `progress_file`, progress is kept in memory.
+    rows that a statement hashes. A statement may take `statement_seconds`. Without `progress_file`,
+    progress is kept in memory.
     """
 
     source: str

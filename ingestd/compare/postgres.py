@@ -225,9 +225,10 @@ def part_sql(texts: Sequence[str]) -> str:
 
 
 def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
-    """Return the SQL condition that keys are greater than (`>`), or not greater than (`<=`), `key`.
+    """Return the condition that keys are greater (`>`) or not greater (`<=`) than `key`.
 
-    `columns` are the quoted key columns; `values` is the SQL of each value, with one parameter.
+    It consists of the SQL and its parameters. `columns` are the quoted key columns; `values` is the
+    SQL of each value, with one parameter.
     """
     return f"({', '.join(columns)}) {operator} ({', '.join(values)})", list(key)
 

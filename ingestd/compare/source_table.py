@@ -112,7 +112,7 @@ class SourceReader:
             low = high
 
     def hashes(self, page: Page, parts: Sequence[Part]) -> dict[Key, int]:
-        """Return the hashes of the rows in some parts of a page, by key."""
+        """Return the hashes of the rows in `parts` (at least one) of a page, by key."""
         rows, parameters = self._hashed(page.keys)
         size = self._pairing.key_size
         names = ", ".join(f"k{number}" for number in range(size))

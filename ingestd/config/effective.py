@@ -37,7 +37,10 @@ def effective_settings(loaded: LoadedConfig) -> list[Setting]:
 
 
 def plain_secret_settings(loaded: LoadedConfig) -> list[Setting]:
-    """Return the secrets that the configuration contains as plain text, with masked values."""
+    """Return the secrets that the configuration contains as plain text, with masked values.
+
+    A value is a secret if its key has the name of one (`is_secret_name`).
+    """
     return [
         Setting(dotted(path), MASK, loaded.document.location_of(path))
         for path in plain_secrets(loaded.document)

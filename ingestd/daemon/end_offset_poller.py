@@ -57,7 +57,7 @@ class EndOffsetPoller:
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
 
     def follow(self, sources: Mapping[str, KafkaSource]) -> None:
-        """Poll these sources from now on."""
+        """Poll these sources, by name, from the next round on, instead of the earlier ones."""
         self._sources = sources
 
     def start(self) -> None:

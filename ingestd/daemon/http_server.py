@@ -105,7 +105,8 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
 def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse:
     """Return the page of one table of the pipeline, or status 404 if there is no such table.
 
-    It reads the warehouse, so it is called without the lock that other pages are rendered with.
+    If the table cannot be read, the page shows the error. It reads the warehouse, so it is called
+    without the lock that other pages are rendered with.
     """
     document = status.document()
     if name not in document["tables"]:
@@ -119,7 +120,8 @@ def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse
 def dead_letters_page(status: Status, tables: DetailsReader, *, with_bytes: bool) -> HttpResponse:
     """Return the page of dead letters, with their keys and values if `with_bytes`.
 
-    It reads the warehouse, so it is called without the lock that other pages are rendered with.
+    If they cannot be read, the page shows the error. It reads the warehouse, so it is called
+    without the lock that other pages are rendered with.
     """
     letters = _or_message(lambda: tables.dead_letters(with_bytes=with_bytes))
     html = page_of_dead_letters(letters, tables.replay_command(), status.document(), _PAGES)

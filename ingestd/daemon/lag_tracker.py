@@ -133,7 +133,10 @@ class LagTracker:
                 lag_metrics.record_committed(table, *ages, newest)
 
     def ends_reported(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
-        """Set the end offsets of a source; drop and return partitions that no longer exist."""
+        """Set the end offsets of a source, reported at `now`; return the partitions dropped.
+
+        A partition that had an end offset and is not in `ends` no longer exists, and is dropped.
+        """
         reported = by_partition(source, ends)
         for partition, end in reported.items():
             reading = self._reading(partition)

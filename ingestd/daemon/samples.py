@@ -35,7 +35,7 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
     """Return the total lag of all topic partitions in records, or None if it is unknown.
 
     `sources` is the section of /status with the sources. The lag is unknown if the lag of a
-    partition is unknown, or the brokers of a source do not respond.
+    partition is unknown, the brokers of a source do not respond, or no partition is known.
     """
     if any(source.get("reachable") is False for source in sources.values()):
         return None
@@ -86,8 +86,8 @@ def by_step(samples: Iterable[Sample], step: float) -> list[Sample]:
 class Samples:
     """All samples of the last hour, and one sample per minute of the 23 hours before.
 
-    `last_hour` and `earlier` are oldest first; only hours in which the daemon ran count. Not
-    thread-safe.
+    `last_hour` and `earlier` are oldest first. Both have a maximum number of samples, so the time
+    in which the daemon did not run is not counted. Not thread-safe.
     """
 
     last_hour: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_PER_HOUR))

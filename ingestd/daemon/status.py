@@ -487,6 +487,9 @@ class SetAsidePage:
             }
 
     def document(self, source: str) -> dict[str, Any]:
-        """Return the set-aside topics and partitions of a source, by topic, for /status."""
+        """Return the set-aside topics and partitions of a source, by topic, for /status.
+
+        A source without any has an empty document.
+        """
         with self._lock:
             return dict(self._topics.get(source, {}))

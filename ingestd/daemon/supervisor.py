@@ -52,7 +52,10 @@ class SignalRequests:
     reload: threading.Event = field(default_factory=threading.Event)
 
     def take(self, event: threading.Event) -> bool:
-        """Return whether a signal has made this request, and clear the request."""
+        """Return whether a signal has made the request `event`, and clear it.
+
+        `event` is `stop` or `reload` of this object.
+        """
         was_set = event.is_set()
         event.clear()
         return was_set

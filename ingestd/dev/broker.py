@@ -355,8 +355,8 @@ def broker_properties(
 ) -> dict[str, object]:
     """Return the properties of a broker on 127.0.0.1.
 
-    `number` is its node id, `ports` are the result of `choose_ports`, and `controllers` the ports
-    of all controllers of the cluster by node id.
+    `number` is its node id, `ports` are the result of `choose_ports` for the same `listeners`, and
+    `controllers` the ports of all controllers of the cluster by node id.
     """
     advertised = {
         CLIENTS: None,

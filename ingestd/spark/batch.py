@@ -71,10 +71,10 @@ _Sources = Mapping[str, SourceSettings]
 
 
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
-    """Return the functions from which decisions on truncates learn the state of logs and tables.
+    """Return the queries about logs and tables by which truncates of a batch are decided.
 
-    `until` are the end offsets of the batch: only their topic partitions are known, and covered
-    offsets are limited to them.
+    `registry` is open, and `until` are the end offsets of the batch: other topic partitions are
+    left out, and covered offsets are limited to them.
     """
 
     def before(name: str, point: SourcePoint) -> CoveredOffsets | None:

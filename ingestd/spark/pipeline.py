@@ -327,7 +327,10 @@ class GroupOffsets:
         self._clients: dict[str, OffsetClient] = {}
 
     def publish(self, until: Offsets) -> None:
-        """Commit the next offset of every topic partition; `until` is by source and topic."""
+        """Commit the next offset of each topic partition; `until` is by source and topic.
+
+        A failure at one source is logged, and does not affect other sources.
+        """
         for name, topics in until.items():
             try:
                 client = self._client(name)

@@ -339,7 +339,10 @@ def _unreadable_message(unreadable: Unreadable) -> str:
 
 
 def take_given_up() -> dict[SourcePartition, OffsetRange]:
-    """Remove and return the ranges that the policy skips; the next start continues after them."""
+    """Remove and return the ranges that the policy skips, by topic partition.
+
+    The next start continues after them.
+    """
     given_up = dict(_KNOWN.given_up)
     _KNOWN.given_up.clear()
     return given_up

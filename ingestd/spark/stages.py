@@ -190,7 +190,8 @@ def decoded(
 def executors_serve_files(spark: SparkContext) -> bool:
     """Return whether tasks run in executors that serve their exchange files to each other.
 
-    Settings that need Spark's shuffle may come from its own files of defaults as well.
+    Returns False also if a setting of the context needs Spark's shuffle; Spark's own files of
+    defaults may contain such a setting.
     """
     if not has_executors(str(spark.master)):
         return False

@@ -88,8 +88,8 @@ class DetailsReader:
     def dead_letters(self, *, with_bytes: bool) -> StoredDeadLetters:
         """Return the newest dead letters; none if the pipeline has no dead-letter table yet.
 
-        Their keys and values are read if `with_bytes`. Raises IngestdError if the table cannot be
-        read.
+        Their keys and values are read if `with_bytes`, and if their files have at most 16 MiB.
+        Raises IngestdError if the table cannot be read.
         """
         identifier = Identifier.parse(self._settings.dead_letters)
 

@@ -313,7 +313,7 @@ def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def keep(jvm: Jvm) -> None:
-    """Keep the session's JVM from ending: hold a reference until the session stops."""
+    """Keep the session's JVM from ending: hold a reference to it until `end_all`."""
     with _lock:
         _kept.append(jvm)
 
