@@ -246,8 +246,9 @@ def sort_table(
 def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> Order | None:
     """Return the sort order that `--order-by` and `--order-strategy` request, or None for no sort.
 
-    `order_by` are column names separated by commas. Raises ConfigError for a strategy without
-    `order_by`, and for `order_by` together with `full`.
+    `order_by` are column names separated by commas; without `strategy`, the first of `STRATEGIES`
+    is used. Raises ConfigError for a strategy without `order_by`, and for `order_by` together with
+    `full`.
     """
     if order_by is None:
         if strategy is not None:

@@ -324,9 +324,9 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Return a clause that states the ingest rate after the first batch; "" if there was only one.
+    """Return a clause that states the ingest rate after the first batch, by commit times.
 
-    `history` are the snapshots with their table names, in commit order.
+    `history` are the snapshots with their table names, in any order. Returns "" for a single batch.
     """
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)

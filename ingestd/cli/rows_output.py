@@ -71,7 +71,10 @@ class Output:
 
 
 def write_json_lines(rows: PrintedRows, out: Output) -> None:
-    """Write at most `out.limit` rows, each as a JSON object on a line; sorted unless in order."""
+    """Write at most `out.limit` rows, each as a JSON object on a line.
+
+    The lines are sorted, unless the order of the rows is significant (`rows.in_order`).
+    """
     _write_lines(rows.lines(out.limit), out)
 
 

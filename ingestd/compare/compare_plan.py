@@ -44,10 +44,11 @@ class SourceOnly:
 
 
 def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
-    """Return, for each requested table, the (schema, name) of its source table, None if not given.
+    """Return the (schema, name) of the source table of each requested table, None if not given.
 
-    A text in `names` is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in `database`,
-    the pipeline's database. Raises ConfigError for a text of another form.
+    A text in `names` is `TABLE` or `TABLE=SCHEMA.TABLE`. The tables in the result are named with
+    their database; a `TABLE` without a dot is in `database`, the pipeline's database. Raises
+    ConfigError for a text of another form.
     """
     named: dict[str, tuple[str, str] | None] = {}
     for text in names:

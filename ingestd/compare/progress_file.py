@@ -98,7 +98,7 @@ class TablePages:
     fingerprint: str
 
     def known(self) -> list[Page]:
-        """Return the pages hashed so far, in order."""
+        """Return the pages hashed so far with the same `fingerprint`, in order of their keys."""
         return self.file.pages_of(self.table, self.fingerprint)
 
     def add(self, page: Page) -> None:

@@ -297,7 +297,9 @@ class Status:
             self._recent.sample(now, lag, freshness)
 
     def source_answered(self, source: str, ends: TopicOffsets) -> None:
-        """Set the end offsets that the brokers of a source reported."""
+        """Record that the brokers of a source responded, and set the end offsets that they
+        reported.
+        """
         with self._lock:
             self._reachable[source] = True
             self._met.add(source)

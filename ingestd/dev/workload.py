@@ -141,7 +141,10 @@ def column_types(table: str) -> Mapping[str, str]:
 
 
 def printed(column: Column, value: Value) -> Value:
-    """Convert a value of a column to the form in which `ingestd read` prints it."""
+    """Convert a value of a column to the form in which `ingestd read` prints it.
+
+    Decimals, dates and timestamps become texts; other values, and None, are unchanged.
+    """
     if value is None or not isinstance(value, int):
         return value
     if column.semantic == DECIMAL:

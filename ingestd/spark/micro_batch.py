@@ -110,7 +110,10 @@ class MicroBatch:
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
-        """Discard a prefetched batch, stop retries, and wait until Iceberg metadata is written."""
+        """Discard a prefetched batch, and kill a running retry of an unreadable partition.
+
+        Then wait until Iceberg metadata is written.
+        """
         self._prefetch.close()
         self.set_aside.close()
         self._registry.iceberg.close()

@@ -43,7 +43,8 @@ def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
 def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator[str]:
     """Yield passwords in the collector's addresses, and header values that may be secrets.
 
-    `endpoint` is the address in the configuration, None if it is not set.
+    They come from the `OTEL_EXPORTER_OTLP_*` variables in `environment` and from `endpoint`, the
+    address in the configuration (None: not set).
     """
     addresses = [] if endpoint is None else [endpoint]
     for name, text in environment.items():

@@ -29,7 +29,11 @@ def main() -> None:
 
 
 def send_request(server: socket.socket, arguments: list[str]) -> bool:
-    """Connect to the server and request a fork; return whether the fork acknowledged it."""
+    """Connect to the server and request a fork; return whether the fork acknowledged it.
+
+    `server` is a Unix socket that is not connected yet, and `arguments` are those of the Python
+    process to fork. Returns False if the server does not respond.
+    """
     try:
         server.connect(os.environ[SOCKET])
         send_streams(server, arguments)
