@@ -110,7 +110,7 @@ class Catalog(Protocol):
         """Delete a database, and with `cascade` its tables.
 
         Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
-        `cascade` is false.
+        `cascade` is false, and the errors of `drop_table`.
         """
         ...
 
@@ -136,7 +136,7 @@ class Catalog(Protocol):
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if it does not exist.
+        """Create a table, and its database if it does not exist; the id of `schema` is 0.
 
         If the table exists, or another process creates it at the same time, raises TableExistsError
         or, with `ignore_if_exists`, returns the existing table, which may have another schema.

@@ -135,7 +135,8 @@ class DryRunCatalog:
 
         Without changes, the schema stays the same. `now_ms` is the time of the new schema, in
         milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
-        SchemaConflictError if it does not allow the changes.
+        SchemaConflictError if it does not allow the changes, ConfigError or UnsupportedError for a
+        name or option that is not allowed.
         """
         table = self.get_table(identifier)
         if not changes:

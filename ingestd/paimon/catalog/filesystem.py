@@ -90,10 +90,10 @@ class FilesystemCatalog:
         return {}
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Delete a database, and with `cascade` its tables.
+        """Delete a database with all files in its directory, and with `cascade` its tables.
 
         Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
-        `cascade` is false.
+        `cascade` is false, and UnsupportedError if a table has files outside its directory.
         """
         tables = self.list_tables(name)
         check_empty(name, tables, cascade=cascade)
@@ -134,7 +134,8 @@ class FilesystemCatalog:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
-        ConfigError for a name that is not allowed, and for the option `path`.
+        ConfigError for a name that is not allowed, and for the option `path`; ValueError if the id
+        of the schema is not 0.
         """
         refuse_branch(identifier)
         if schema.id != 0:

@@ -125,7 +125,8 @@ class HiveCatalog:
         """Delete a database, and with `cascade` its tables.
 
         Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
-        `cascade` is false, ConfigError if it has tables that are not tables of Paimon.
+        `cascade` is false, ConfigError if it has tables that are not tables of Paimon, and
+        UnsupportedError if a table has files outside its directory.
         """
         tables = self.list_tables(name)
         check_empty(name, tables, cascade=cascade)

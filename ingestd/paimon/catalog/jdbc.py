@@ -197,8 +197,9 @@ class JdbcCatalog:
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Delete a database, and with `cascade` its tables.
 
-        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
-        `cascade` is false.
+        Its directory stays if it has tables that the catalog does not know. Raises
+        TableNotFoundError if the database does not exist, DatabaseNotEmptyError if it has tables
+        and `cascade` is false, and the errors of `drop_table`.
         """
         tables = self.list_tables(name)
         check_empty(name, tables, cascade=cascade)

@@ -49,8 +49,8 @@ uses about 0.8 MB for each.
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
     """Write a new ORC file with the field ids of the Arrow schema; return its size in bytes.
 
-    Raises UnsupportedError for an option, a column or a value that ORC files do not support, and
-    StorageError if the file exists.
+    Raises UnsupportedError for a compression that ORC files do not support, for too many columns,
+    and for timestamps that could not be read back; StorageError if the file exists.
     """
     with io.open_output(path) as stream:
         _write(stream, table, options)
@@ -67,8 +67,8 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
     """Return a sink that writes an ORC file in parts to a stream, with the columns of `first`.
 
-    `first` itself is not written. Raises UnsupportedError for an option that ORC files do not
-    support.
+    `first` itself is not written. Raises UnsupportedError for a compression that ORC files do not
+    support, and for too many columns.
     """
     return _Sink(sink, first.schema, options)
 

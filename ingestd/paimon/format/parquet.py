@@ -242,9 +242,8 @@ def open_streamed(
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
     """Write a new Parquet file and return its size in bytes.
 
-    Fields have the nullability and the ids of the Arrow schema. Raises UnsupportedError for an
-    option, a column or a value that Parquet files do not support, and StorageError if the file
-    exists.
+    Fields have the nullability and the ids of the Arrow schema. Raises UnsupportedError for a
+    compression that Parquet files do not support, and StorageError if the file exists.
     """
     with io.open_output(path) as stream:
         _write(stream, table, options)
@@ -381,7 +380,7 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
     """Return a sink that writes a Parquet file in parts to a stream, each as row groups.
 
     The columns and encodings are derived from `first`, the first rows, which are not written.
-    Raises UnsupportedError for an option that Parquet files do not support.
+    Raises UnsupportedError for a compression that Parquet files do not support.
     """
     return _Sink(sink, first, options)
 

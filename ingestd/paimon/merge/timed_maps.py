@@ -23,9 +23,9 @@ def merge_map_with_keytime(
 ) -> Column:
     """Return a map per key with the latest entry of each map key; null for a key without maps.
 
-    The time of an entry is the field `function.time_field` of its value. A single map of a key is
-    kept unchanged. The first map of a key is taken as it is; in later maps, a null value removes
-    the map key, and a value without a time changes nothing.
+    The time of an entry is the field `function.time_field` of its value (None: the last field). A
+    single map of a key is kept unchanged. The first map of a key is taken as it is; in later maps,
+    a null value removes the map key, and a value without a time changes nothing.
     """
     elements = Elements.of(column, events, ops)
     alone = elements.cells == 1

@@ -107,9 +107,11 @@ def load_index(
 def advanced_index(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return a new index that also has the keys of the files that an APPEND snapshot added.
+    """Return a new index with the changes of an APPEND snapshot; `index` is as of the one before.
 
-    `index` is as of the snapshot before. Raises FormatError for a damaged file.
+    Rows of the added files add keys of the subset `share`, or give them another bucket; their
+    deletions remove keys. New buckets are added to the dictionary, which both indexes share. Raises
+    FormatError for a damaged file.
     """
     added = [
         delta_entry

@@ -88,7 +88,8 @@ class FileStatsCollector:
     def meta(self, name: str, size: int) -> DataFileMeta:
         """Return the manifest entry of a file `name` of `size` bytes with all added rows.
 
-        At least one row must have been added. The creation time is the current time.
+        In a table with a primary key, at least one row must have been added. The creation time is
+        the current time.
         """
         table = self._origin.table
         stats, stats_columns = self._values.result()
