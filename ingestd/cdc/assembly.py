@@ -83,7 +83,7 @@ class TableChanges(Generic[ColumnT]):
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """Build the `ChangeBatch` of a table: after images of inserts and updates, keys of deletes.
 
-    Raises RecordError for a change without a row or columns, one of `CELL_ERRORS` for a bad value.
+    Raises RecordError for a change without a row or columns, and the errors of `Image.cells`.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)

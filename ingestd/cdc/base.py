@@ -150,7 +150,7 @@ class RecordChunk:
     timestamp_types: Sequence[int] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
-        """Return a chunk with only the records at these indices."""
+        """Return a chunk with only the records at these indices, which must be ascending."""
         headers, kinds = self.headers, self.timestamp_types
         return RecordChunk(
             topic=self.topic,

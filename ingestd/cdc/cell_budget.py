@@ -53,6 +53,7 @@ class CellBudget:
 def most_cells(size: Size) -> Size:
     """Return the maximum number of cells of a message of `size` bytes.
 
-    If `size` is an array (n,) of sizes, the result is an array (n,).
+    It is a fixed number, plus some cells for each byte. If `size` is an array (n,) of sizes, the
+    result is an array (n,).
     """
     return LEAST_CELLS + CELLS_PER_BYTE * size

@@ -88,7 +88,10 @@ class Framing:
         return self.location != "prefix"
 
     def json_body(self, message: bytes) -> bytes:
-        """Return a JSON message without the schema id that may precede the JSON."""
+        """Return a JSON message without the schema id that may precede the JSON.
+
+        The message is returned unchanged if it does not begin with a schema id.
+        """
         mark = message[:1]
         if mark == _NUMBER_MARK:
             return message[1 + self.id_bytes :]

@@ -198,9 +198,10 @@ def fetch_all(
 
 
 def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
-    """Yield groups of small ranges of different topic partitions, to be read together.
+    """Yield groups of consecutive ranges, to be read together; their order is kept.
 
-    A group has at most `max_records` offsets; a larger range is a group of its own.
+    A group has at most `max_records` offsets and no topic partition twice; a larger range is a
+    group of its own. All ranges are of one source.
     """
     bundle: list[OffsetRange] = []
     partitions: set[TopicAndPartition] = set()

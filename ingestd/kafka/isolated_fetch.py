@@ -40,7 +40,8 @@ def fetch_readable(
 ) -> Iterator[RecordChunk]:
     """Yield the records of ranges in chunks, and call `on_unreadable` for each unreadable range.
 
-    `bounds` are the limits of a chunk. Headers are read only if `headers` is set. Raises
+    The records before the first unreadable offset of a range are yielded, the rest of the range is
+    not read. `bounds` are the limits of a chunk. Headers are read only if `headers` is set. Raises
     LogChangedError if a log no longer has its range, SourceSilentError if the brokers do not
     respond, SourceError if they reject the client, and ConfigError for invalid properties.
     """

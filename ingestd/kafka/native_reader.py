@@ -135,8 +135,9 @@ class NativeKafkaReader:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, in runs of one partition.
+        """Wait for `count` records, but at most `seconds`; return those that arrived, or [].
 
+        Consecutive records of one topic partition form one pair; a partition can occur in several.
         With one assigned topic partition, keys and values refer to the client's memory, which holds
         the fetched messages while they are used. With several, many fetched messages may be past
         the end of a range, so keys and values are copied.

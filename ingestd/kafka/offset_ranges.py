@@ -75,7 +75,7 @@ class BatchOffsets:
 
 
 def starts_of(ranges: Iterable[OffsetRange]) -> dict[SourcePartition, int]:
-    """Return the smallest start offset of each topic partition."""
+    """Return the smallest start offset of each topic partition that `ranges` contain."""
     starts: dict[SourcePartition, int] = {}
     for range_ in ranges:
         partition = range_.source_partition

@@ -165,7 +165,10 @@ class OffsetClient:
         return divergences(self.source, positions, self._admin.seconds) if positions else {}
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return the checksum of the record just before each offset, if the log has the record."""
+        """Return the checksum of the record just before each offset, if the log has the record.
+
+        An offset before which the log has no record, or no longer has it, has no entry.
+        """
         return fingerprints(self.source, offsets, self._admin.seconds) if offsets else {}
 
     def cluster_id(self) -> str:

@@ -110,7 +110,8 @@ class KafkaSource:
     def group(self) -> str:
         """The consumer group to which offsets are committed for lag tools.
 
-        With the startup mode "group-offsets", reading begins at the offsets of this group.
+        It is `group.id` of the properties, by default `ingestd-` and the name of the source. With
+        the startup mode "group-offsets", reading begins at the offsets of this group.
         """
         return self.properties.get("group.id", f"ingestd-{self.name}")
 
@@ -146,7 +147,7 @@ class KafkaSource:
         return "aws_iam" if self.properties.get(_TOKENS_FROM) == _AWS else None
 
     def selects(self, topic: str) -> bool:
-        """Return whether the source reads this topic."""
+        """Return whether the source reads this topic: it is named or matches, and not excluded."""
         if topic in self.topic_exclude:
             return False
         if self.topic_pattern is None:

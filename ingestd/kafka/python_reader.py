@@ -70,7 +70,10 @@ class PythonReader:
             raise SourceError(str(error)) from error
 
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, in runs of one partition."""
+        """Wait for `count` records, but at most `seconds`; return those that arrived, or [].
+
+        Consecutive records of one topic partition form one pair; a partition can occur in several.
+        """
         try:
             messages = self._consumer.consume(count, seconds)
         except KafkaException as error:

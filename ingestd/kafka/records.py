@@ -87,7 +87,10 @@ class Reader(Protocol):
         """Stop reading until the next `assign`."""
 
     def read(self, count: int, seconds: float) -> Sequence[tuple[TopicAndPartition, Records]]:
-        """Return at most `count` records that arrive within `seconds`, in runs of one partition."""
+        """Wait for `count` records, but at most `seconds`; return those that arrived, or [].
+
+        Consecutive records of one topic partition form one pair; a partition can occur in several.
+        """
 
     def problems(self) -> list[Problem]:
         """Return the errors since the last call that belong to no single topic partition."""

@@ -51,12 +51,15 @@ class RegistrySettings:
 
     @property
     def apicurio_api(self) -> int | None:
-        """The version of Apicurio's API at the addresses; None if they have Confluent's."""
+        """The version of Apicurio's API at the first of `urls`; None if it has Confluent's API."""
         return _api_of(self.urls[0])
 
     @property
     def id_kind(self) -> str:
-        """The kind of numeric ids, as Apicurio's API names it: `contentIds` or `globalIds`."""
+        """The kind of numeric ids, as Apicurio's API names it: `contentIds` or `globalIds`.
+
+        If `used_id` is None, it is `globalIds` for version 2 of the API, otherwise `contentIds`.
+        """
         by_default: IdKind = "globalId" if self.apicurio_api == _GLOBAL_BY_DEFAULT else "contentId"
         return f"{self.used_id or by_default}s"
 

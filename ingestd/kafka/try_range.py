@@ -31,12 +31,13 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a process that tries to read ranges.
+    """Start a process that tries to read ranges, which are of one source.
 
     Its exit code is 0 if it could read them, or if a topic partition has changed so that only a
-    restart helps. With `first_only`, it reads only the first chunk. A single range is fetched one
-    record batch at a time, and its chunk is one record. `memory` is the memory limit of the process
-    in bytes.
+    restart helps. Its standard output has a JSON array per line: source, topic, partition and next
+    offset after each chunk, or the reason of a failure. With `first_only`, it reads only the first
+    chunk. A single range is fetched one record batch at a time, and its chunk is one record.
+    `memory` is the memory limit of the process in bytes.
     """
     if len(ranges) == 1:
         other_properties = {

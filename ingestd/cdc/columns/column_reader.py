@@ -140,8 +140,9 @@ class ColumnReader:
     """The Python reader of a JSON column: decodes values with msgspec, then builds an Arrow array.
 
     `wire` is the msgspec type of a value. `build` returns the Arrow array of values.
-    `find_unavailable` finds the placeholders of omitted values. `native` is the encoding with which
-    the native reader builds the same array, or None if it cannot.
+    `find_unavailable` returns the indices of the values that are Debezium's placeholder for an
+    omitted value. `native` is the encoding with which the native reader builds the same array, or
+    None if it cannot.
     """
 
     wire: Any

@@ -114,9 +114,10 @@ def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
 
 
 def reader_kinds(counts: Mapping[str, int]) -> JsonKinds:
-    """Return the kinds in `counts` from which the reader of a column is chosen.
+    """Return the kinds of values from which the reader of a column is chosen.
 
-    A column has either numbers or base64: the kinds of the less frequent of the two are left out.
+    `counts` has the number of values by kind, as from `kinds_of`. A column has either numbers or
+    base64: the kinds of the less frequent of the two are left out; if both are as frequent, base64.
     """
     kinds = set(counts)
     for kind in [kind for kind in counts if kind.endswith("base64")]:

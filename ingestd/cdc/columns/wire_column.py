@@ -167,7 +167,10 @@ def _bit_texts(array: Array) -> Array:
 
 
 def texts_of(array: Array, data_type: DataType) -> Array:
-    """Return the text of each value of a type that is not nested, as a STRING column stores it."""
+    """Return the text of each value of a type that is not nested, as a STRING column stores it.
+
+    Decimals have no exponent, floats are formatted as in Java, and bytes are base64.
+    """
     if data_type.root in _CLOCK_ROOTS and not data_type.precision:
         texts: Array = pc.replace_substring_regex(array.cast(pa.string()), r"\.000", "")
         return texts

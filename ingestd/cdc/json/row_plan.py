@@ -92,11 +92,11 @@ class RowWants:
 class RowPlan:
     """The decoders of one table's messages, and the readers of its columns.
 
-    A column has the same struct attribute in keys, in the keys of `before` images and in rows. If
-    the table has no key or before images are requested, `before` is a whole row. If messages have
-    no key although the table has one, the key is in the images. `empty_row` is a row of nulls.
-    `specs` is None if only Python can decode the rows, and `native` is None if only Python can
-    decode normalized events.
+    `changes` decodes normalized events, and `keys` message keys. A column has the same struct
+    attribute in keys, in the keys of `before` images and in rows. If the table has no key or before
+    images are requested, `before` is a whole row. If messages have no key although the table has
+    one, the key is in the images. `empty_row` is a row of nulls. `specs` is None if only Python can
+    decode the rows, and `native` is None if only Python can decode normalized events.
     """
 
     source: SourceTable

@@ -185,8 +185,8 @@ def read_natively(
 ) -> TableChanges[PlanColumn]:
     """Read messages by the native reader `native` into changes, whose values are not converted yet.
 
-    Raises one of `CELL_ERRORS`, as `assemble_changes` may for the result, if `native` is None, or
-    if only Python can decode the messages.
+    Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or MsgspecError if
+    `native` is None, or if only Python can decode them; `assemble_changes` can raise these later.
     """
     if native is None:
         raise IrregularError("the messages have no native reader")

@@ -16,9 +16,9 @@ BytesForm = Literal["null", "empty", "json", "text", "framed", "hex"]
 class ShownBytes:
     """Bytes of a record in readable form.
 
-    `content` is the text in the form `form`, or None for null. With the form "framed", `content` is
-    hex of the bytes after the frame of a schema registry, and `schema_id` is the id in the frame;
-    with other forms, `schema_id` is None.
+    `content` is text if `form` is "text" or "json", hex if it is "hex" or "framed", empty if it is
+    "empty", and None if it is "null". With "framed", it has the bytes after the frame of a schema
+    registry, and `schema_id` is the id in the frame; with other forms, `schema_id` is None.
     """
 
     form: BytesForm

@@ -79,9 +79,9 @@ class ValueOrigins:
     unpaired: Indices
 
     def of(self, rows: Indices) -> "ValueOrigins":
-        """Return the origins of the values of the rows at these indices.
+        """Return the origins of the values of the rows at these indices; shape (indices,).
 
-        The index -1 has no origin.
+        For the index -1, there is no origin: all three arrays have -1.
         """
         taken = [
             np.append(array, _ABSENT)[rows] for array in (self.rows, self.table_keys, self.unpaired)

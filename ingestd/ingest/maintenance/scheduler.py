@@ -29,7 +29,7 @@ Due = Literal["all", "rested", "pressing"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job for a table, "database.table".
+    """A job for a table, "database.table": "compact", "full" (a full compaction) or "expire".
 
     If `urgent`, ingestion waits for the job or will soon have to.
     """
@@ -156,7 +156,10 @@ class MaintenanceScheduler:
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:
-        """Return the tables with a running job, or a triggered compaction that may start now."""
+        """Return the tables with a running job, or a triggered compaction that may start now.
+
+        Returns no tables if this process runs no compactions.
+        """
         if not self._pace.compacts:
             return []
         return [

@@ -11,7 +11,10 @@ from ingestd.kafka.start_stop import Cluster
 
 
 class LogPartition(NamedTuple):
-    """A log: the key of its topic, and its partition."""
+    """A log: the topic key, which `LogCluster.topic_keys` returns, and the partition of the topic.
+
+    A topic that was deleted and created again has another key.
+    """
 
     key: str
     partition: int
@@ -49,7 +52,10 @@ class LogCluster(Cluster, Protocol):
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return the checksum of the record just before each offset, if the log has this record."""
+        """Return the checksum of the record just before each offset, if the log has this record.
+
+        An offset before which the log has no record, or no longer has it, has no entry.
+        """
 
     def close(self) -> None:
         """Close the connections."""
@@ -57,7 +63,10 @@ class LogCluster(Cluster, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The current state of a log: its first offset, its end offset, and the leader epoch."""
+    """The current state of a log: its first offset, its end offset, and the leader epoch.
+
+    `end` is exclusive; `epoch` is -1 if the brokers do not report it.
+    """
 
     begin: int
     end: int
@@ -134,7 +143,8 @@ class TopicKeyCheck:
     """The keys of topics, recorded when a topic is first read, and checked in each batch.
 
     If a topic was deleted and created again, its offsets refer to other records, so a batch must
-    not start with one key and be committed with another.
+    not start with one key and be committed with another. `keys` has the keys that are known
+    already, by source and topic, and `clusters` maps sources to their brokers.
     """
 
     def __init__(

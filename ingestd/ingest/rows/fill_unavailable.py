@@ -47,11 +47,12 @@ def fill_unavailable(
 ) -> tuple[pa.Table, int]:
     """Replace omitted values by older values; return the rows, and the number of values not found.
 
-    `rows` must be in order of arrival. The columns that mark omitted values are removed. Kept
-    deletes without an older row become deletes or are dropped. `partition_lookup` finds the
-    partitions of keys that do not include the partition columns (None: not needed). Raises
-    UnsupportedError if values have to be looked up in a table in postpone bucket mode, and
-    FormatError for a damaged file of the table.
+    An older value is from an earlier row of the same key in `rows`, or from the row in the table; a
+    value that is not found is null. `rows` must be in order of arrival. The columns that mark
+    omitted values are removed. Deletes that are kept as updates, but have no older row, become
+    deletes or are dropped. `partition_lookup` finds the partitions of keys that do not include the
+    partition columns (None: not needed). Raises UnsupportedError if values have to be looked up in
+    a table in postpone bucket mode, and FormatError for a damaged file of the table.
     """
     plain = rows.drop_columns(omission_marks(rows))
     groups = group_rows(plain, target.table.schema.primary_keys)

@@ -76,6 +76,7 @@ class RowShape:
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
         """Return the types of the target's columns under their names in the source.
 
+        A renamed column is included under its old and its new name; added columns are left out.
         Columns from which a NOT NULL column is computed are NOT NULL, too, because the key of a row
         may depend on them.
         """

@@ -31,7 +31,11 @@ UnreadableAction = Literal["fail", "dead-letter"]
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePolicy:
-    """The action for an unreadable offset after `most_tries` failed reads; None retries forever."""
+    """What happens to an offset that `most_tries` reads could not fetch; None retries forever.
+
+    "fail" stops the pipeline. "dead-letter" writes a dead letter for the unreadable range and
+    continues after it, once the tables contain all records before it.
+    """
 
     most_tries: int | None = None
     action: UnreadableAction = "fail"
@@ -39,7 +43,10 @@ class UnreadablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """The action for each stage; a stage that is not in `actions` makes dead letters."""
+    """What happens to records that are rejected at each stage: "dead-letter", "drop" or "fail".
+
+    A stage that is not in `actions` makes dead letters; "fail" stops the pipeline.
+    """
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 

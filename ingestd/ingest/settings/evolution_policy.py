@@ -62,7 +62,8 @@ class EvolutionPolicy:
     def follows(self, old: str, new: str | None) -> bool:
         """Return whether the table applies a rename (or drop, if `new` is None) of its source.
 
-        Returns False for a column whose rename or drop is declared in the configuration.
+        Returns False for a column whose rename or drop is declared in the configuration, and by
+        default, if `on_rename` or `on_drop` is not set.
         """
         if old in self.drop or old in self.aliases.values():
             return False
@@ -95,7 +96,11 @@ class EvolutionPolicy:
 
 
 def check_policy(policy: EvolutionPolicy) -> None:
-    """Raise ConfigError for contradictory settings."""
+    """Raise ConfigError if settings contradict each other.
+
+    That is so if `on_refused` needs changes that `mode` does not allow, if a new name in `aliases`
+    is also an old name or a dropped column, or if an old name has two new names.
+    """
     mode, on_refused = policy.mode or "evolve", policy.on_refused
     if on_refused == "string" and mode != "evolve":
         raise ConfigError(
@@ -167,7 +172,10 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, data_type: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Return why a column may not be added, or widened to hold a type; None if it may."""
+    """Return why a column may not be added, or widened to hold a type; None if it may.
+
+    `name` is added if the table lacks it. The maximum number of columns is not checked.
+    """
     mode = policy.mode or "evolve"
     if lacking := type_without_iceberg(schema.options, data_type):
         return f"{lacking} has no type in Iceberg, whose metadata the table has"

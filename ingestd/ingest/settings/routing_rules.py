@@ -28,7 +28,10 @@ class TableLimits:
 
 
 def sanitize(name: str) -> str:
-    """Replace characters other than letters, digits, - and _ by _, to get a valid table name."""
+    """Replace characters other than letters, digits, - and _ by _, to get a valid table name.
+
+    Letters and digits of all scripts are kept.
+    """
     return _UNFIT.sub("_", name)
 
 
@@ -118,7 +121,7 @@ class CompiledRule:
         return names + [str(number) for number in range(1, count + 1)]
 
     def match(self, topic: str, source_table: SourceTable) -> Matched | None:
-        """Return the result of the rule for a source table, or None if it does not match."""
+        """Return the result of the rule for a source table, or None if a pattern does not match."""
         names = dict(zip(PARTS, (topic, *(part or "" for part in source_table)), strict=True))
         groups = dict(names)
         numbered: list[str | None] = []
@@ -143,7 +146,10 @@ class CompiledRule:
         return self._rule.merge_shards
 
     def may_match(self, source_table: SourceTable) -> bool:
-        """Return whether the rule matches the source table in any topic."""
+        """Return whether the rule matches the source table in at least one topic.
+
+        Only the patterns for database, schema and table are compared, not the one for the topic.
+        """
         names = dict(zip(PARTS[1:], (part or "" for part in source_table), strict=True))
         return all(
             pattern.fullmatch(names[part]) is not None

@@ -95,11 +95,14 @@ class ShapeSettings:
         return frozenset(names if self.deletion_column is None else {*names, self.deletion_column})
 
     def needed(self) -> Iterator[str]:
-        """Return an iterator over the columns that computed columns depend on, with duplicates."""
+        """Return an iterator over the columns from which columns are computed, with duplicates."""
         return (name for column in self.computed for name in column.sources)
 
     def is_replaced(self, name: str) -> bool:
-        """Return whether an added column replaces the source column of this name."""
+        """Return whether an added column replaces the source column of this name.
+
+        That is so if a column of this name is added, and the source column is not selected.
+        """
         return not self.selects(name) and name in self.added()
 
     def depends_on(self, names: Iterable[str]) -> frozenset[str]:

@@ -96,7 +96,7 @@ class WrongFormatDetector:
 
 
 def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
-    """Return the offsets of all topics except `topics`."""
+    """Return the offsets of all topics except `topics`, which are (source, topic) pairs."""
     return {
         source: {
             topic: partitions

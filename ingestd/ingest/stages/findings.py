@@ -148,7 +148,7 @@ class Findings:
                 self.times.note_column(rows.table, where, time)
 
     def note_discovery(self, discovery: Discovery) -> None:
-        """Record a discovery; the batch must run again unless the discovery is idle."""
+        """Record a discovery; the batch must run again unless `discovery.is_idle`."""
         self.discoveries.add(discovery)
         self.runs_again |= not discovery.is_idle
 

@@ -81,8 +81,9 @@ class Truncates:
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
         """Decide on the truncates that a run of the batch has found: `accepted`, or `refused`.
 
-        `stream` provides the state of logs and tables. Raises PolicyStopError if a truncate is
-        ambiguous and the policy of its table fails, and the errors of the functions of `stream`.
+        `result` is the result of that run, and `stream` provides the state of logs and tables. A
+        truncate that is refused is logged. Raises PolicyStopError if a truncate is ambiguous and
+        the policy of its table fails, and the errors of the functions of `stream`.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:
@@ -142,7 +143,8 @@ class Truncates:
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
         """Return the ranges of a batch, extended by records that are read again for truncates.
 
-        The result is sorted and has no empty ranges.
+        These are the records from the offsets `covered` of each accepted truncate on. The result is
+        sorted and has no empty ranges.
         """
         by_partition = {range_.source_partition: range_ for range_ in ranges}
         for table, truncate_point in self.accepted.items():

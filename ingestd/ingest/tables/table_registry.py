@@ -335,8 +335,9 @@ class TableRegistry:
         """Commit a progress record that covers exactly `covered`, with or without rows.
 
         Used for commits outside of batches: at the start of a pipeline, for an accepted loss, and
-        to refresh an old record. `dropped` are names of carried snapshot properties to remove.
-        Raises FencedError if another process of this pipeline has committed to the table,
+        to refresh an old record. `messages` are the files of rows to commit with it. `dropped` are
+        names of properties of the newest snapshot that the new one does not repeat. Raises
+        FencedError if another process of this pipeline has committed to the table,
         CommitConflictError if the table was rolled back, and the other errors of a commit.
         """
         self.mark([name])
@@ -349,7 +350,8 @@ class TableRegistry:
     def finish(self, span: BatchSpan) -> None:
         """Record that all tables contain a batch, and write the claims file if positions changed.
 
-        The cost is proportional to the number of changed positions, plus one write of the file.
+        Call it after the commits to all tables. The cost is proportional to the number of changed
+        positions, plus one write of the file. Raises StorageError if the file cannot be written.
         """
         before = self.progress.end
         end = self._advanced(before, span)
@@ -369,7 +371,8 @@ class TableRegistry:
     def write_claims(self) -> None:
         """Write the claims file, unless it is current.
 
-        The file records up to which positions each table is complete.
+        The file records up to which positions each table is complete. Raises StorageError if it
+        cannot be written.
         """
         self._number_tables()
         complete = {
@@ -427,7 +430,8 @@ class TableRegistry:
     def rename_sources(self, name: str, names: Mapping[str, str]) -> None:
         """Rename sources in the progress record of a table; `names` maps old to new names.
 
-        The next commit to the table stores its changed record. The table must have a record.
+        The next commit to the table stores its changed record. A table without a record is not
+        changed.
         """
         managed = self.tables[name]
         if names and managed.progress is not None:
