@@ -24,7 +24,7 @@ class PartitionGauge(Gauge):
         super().__init__(name, documentation, _PARTITION_LABELS)
 
     def put(self, partition: SourcePartition, number: float) -> None:
-        """Set the value of a topic partition."""
+        """Set the value of a topic partition to `number`."""
         self._numbers[partition] = number
 
     def drop(self, partition: SourcePartition) -> None:

@@ -156,7 +156,11 @@ def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
 
 
 def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
-    """Write the configuration of the demo's pipeline, and return its path."""
+    """Write the configuration of the demo's pipeline to `ingestd.yaml` in `root`; return its path.
+
+    The pipeline reads the topics of `workload` from the broker at `bootstrap`, and its warehouse is
+    in `root`.
+    """
     document = {
         "pipeline": {"name": PIPELINE, "trigger": "0s"},
         "warehouse": {"path": str(root / "warehouse"), "database": DATABASE},
@@ -176,8 +180,9 @@ def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
 
 
 def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
-    """Run the daemon until it has ingested all records that are in the topics.
+    """Run the daemon until it has ingested all `records` that are in the topics.
 
+    `config` is its configuration file, and `root` is the demo's folder, for warehouse and log.
     Raises IngestdError, with the end of the daemon's log, if the daemon fails.
     """
     task = progress.add_task("starting the daemon", total=records)

@@ -29,7 +29,11 @@ _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|numbe
 def say(
     text: str, *, err: bool = False, nl: bool = True, colour: str | None = None, bold: bool = False
 ) -> None:
-    """Print text with control characters escaped, so that data cannot control the terminal."""
+    """Print text with control characters escaped, so that data cannot control the terminal.
+
+    With `err`, it is printed to standard error, and without `nl` no line end follows. `colour` and
+    `bold` apply on terminals only.
+    """
     typer.secho(printable_lines(text), fg=colour, bold=bold or None, err=err, nl=nl)
 
 

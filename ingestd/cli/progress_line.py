@@ -153,7 +153,9 @@ class CountingFileIO:
         self.inner.delete_tree(path)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory. Raises StorageError if it is missing, or the new name is taken."""
+        """Rename the directory `source`. Raises StorageError if it is missing, or `target` is
+        taken.
+        """
         self.inner.rename_directory(source, target)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

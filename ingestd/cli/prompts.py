@@ -41,7 +41,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 
 
 def confirm(what: str, option: str, *, given: bool) -> None:
-    """Ask whether to continue, unless `given`.
+    """Ask the question `what`, whether to continue, unless `given`.
 
     `given` is whether the user has set `option`, which confirms. Raises ConfigError if the answer
     is no, or if there is no terminal.

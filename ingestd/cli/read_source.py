@@ -109,8 +109,9 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
 def looked_up_rows(table: FileStoreTable, keys: pa.Table, request: Request) -> PrintedRows:
     """Return the rows of a table that have one of the given primary keys, read when iterated.
 
-    `keys` has the columns of the primary key. Raises ConfigError, UnsupportedError, StorageError or
-    FormatError, now or during the iteration, if the rows cannot be read.
+    `keys` has the columns of the primary key; `request` selects the columns and the snapshot.
+    Raises ConfigError, UnsupportedError, StorageError or FormatError, now or during the iteration,
+    if the rows cannot be read.
     """
     reader = PointReader.of(table, _target(table, request), keys, request.names)
     return PrintedRows(reader.rows(), reader.fields(), in_order=False)

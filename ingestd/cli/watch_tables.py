@@ -78,7 +78,7 @@ def after_key(document: Document, view: TablesView, key: str) -> TablesView:
 
 
 def tables_list(document: Document, view: TablesView, rows: int) -> RenderableType:
-    """Return a list of at most `rows` tables, including the selected one."""
+    """Return a list of at most `rows` tables in the order of `view`, including the selected one."""
     names = ordered(document, view)
     position = _position(names, view)
     first = min(max(0, position - rows + 1), max(0, len(names) - rows))

@@ -61,7 +61,7 @@ class Form(Enum):
 def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
     """Return an array of the canonical text of each value; null for null.
 
-    `has_canonical_text` must be true for the type `t`.
+    `has_canonical_text` must be true for the type `t`. `form` is how texts are normalized.
     """
     if t.element is not None:
         return _array_texts(values, t.element, form)

@@ -70,8 +70,9 @@ def source_of(
 ) -> TablePair | Uncompared:
     """Return a table with its source table: the given one, or the only one it was written from.
 
-    `database` is the database of the connection. If the source table is unknown, ambiguous or in
-    another database, the result is the reason why the table is not compared.
+    `managed` has the record of the source tables from which the table was written, and `database`
+    is the database of the connection. If the source table is unknown, ambiguous or in another
+    database, the result is the reason why the table is not compared.
     """
     if given is not None:
         return TablePair(table, *given)

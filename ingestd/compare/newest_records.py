@@ -84,8 +84,9 @@ class RecordSearch:
     ) -> Collection[Key]:
         """Return those of the `keys` that have a record from the offsets `since` on.
 
-        Only records that the table covers count. Raises SourceError if brokers do not respond,
-        LogChangedError if the records expire meanwhile.
+        `key_columns` are the compared key columns of the table. Only records that the table covers
+        count. Raises SourceError if brokers do not respond, LogChangedError if the records expire
+        meanwhile.
         """
         logs = ask_logs(self.clusters)
         ranges = []

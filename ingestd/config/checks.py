@@ -66,7 +66,10 @@ _OF_FUNCTION: Mapping[str, DataType] = {
 
 
 def cross_check(config: Config, document: Document) -> list[ValidationIssue]:
-    """Return the errors of a configuration that validation of its single values cannot find."""
+    """Return the errors of a configuration that validation of its single values cannot find.
+
+    `document` is the document from which it was loaded, with the locations for the errors.
+    """
     return list(_Checks(config, document).issues())
 
 

@@ -297,9 +297,7 @@ class Status:
             self._recent.sample(now, lag, freshness)
 
     def source_answered(self, source: str, ends: TopicOffsets) -> None:
-        """Record that the brokers of a source responded, and set the end offsets that they
-        reported.
-        """
+        """Record that the brokers of a source responded with these end offsets."""
         with self._lock:
             self._reachable[source] = True
             self._met.add(source)

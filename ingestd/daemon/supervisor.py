@@ -334,7 +334,8 @@ def supervise(
 
     Must be called on the main thread. After SIGTERM or SIGINT the daemon finishes the batch in
     progress and ends; after a second one it exits at once. After SIGHUP, `reload` is called for new
-    settings. Raises ConfigError if the address or a file for the HTTP pages cannot be used.
+    settings (None: unchanged). `make_run` creates each run of the pipeline. Raises ConfigError if
+    the address or a file for the HTTP pages cannot be used.
     """
     requests = SignalRequests()
     build = build_info(daemon.version)

@@ -104,7 +104,7 @@ def temporary_archive(file: Path) -> Path:
 
 
 def publish(recorded: Path, file: Path) -> bool:
-    """Rename a finished class archive to its final path; return False if none was written.
+    """Rename the finished class archive `recorded` to `file`; return False if it was not written.
 
     Also releases the reservation of the path, and removes archives older than 30 days.
     """
