@@ -210,11 +210,7 @@ def sort_table(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Sort the files of each partition of a table, or only plan it, and print the result.
-
-    `order` are the columns and the strategy. With `dry_run` the sort is only planned; `partitions`
-    None are all partitions.
-    """
+    """Sort, or only plan to sort, each partition by `order` (columns, strategy), and print it."""
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)

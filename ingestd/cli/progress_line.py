@@ -153,9 +153,7 @@ class CountingFileIO:
         self.inner.delete_tree(path)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename the directory `source`. Raises StorageError if it is missing, or `target` is
-        taken.
-        """
+        """Rename a directory. Raises StorageError if it is missing, or `target` is taken."""
         self.inner.rename_directory(source, target)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

@@ -332,10 +332,9 @@ def supervise(
 ) -> int:
     """Run the daemon in this process to its end; return the exit code.
 
-    Must be called on the main thread. After SIGTERM or SIGINT the daemon finishes the batch in
-    progress and ends; after a second one it exits at once. After SIGHUP, `reload` is called for new
-    settings (None: unchanged). `make_run` creates each run of the pipeline. Raises ConfigError if
-    the address or a file for the HTTP pages cannot be used.
+    Must be called on the main thread. SIGTERM or SIGINT ends the daemon after the batch in
+    progress, a second one at once. After SIGHUP, `reload` returns new settings (None: unchanged).
+    Raises ConfigError if the address or a file for the HTTP pages cannot be used.
     """
     requests = SignalRequests()
     build = build_info(daemon.version)
