@@ -32,11 +32,13 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """Return the data format that the sampled message values most likely have, as in `best_guess`.
+    """Return the data format that the sampled message values most likely have.
 
-    The result is `Guess(None, 0, 0)` if no format is recognized. `schemas` looks up the schemas of
-    binary messages (None: not available, so that their format is unknown). Raises SourceError if
-    the registry does not respond, ConfigError if it rejects the credentials.
+    A format that is only a fallback, such as `json` for any JSON object, is considered only if no
+    message looks like another format. The result is `Guess(None, 0, 0)` if no format is recognized.
+    `schemas` looks up the schemas of binary messages (None: not available, so that their format is
+    unknown). Raises SourceError if the registry does not respond, ConfigError if it rejects the
+    credentials.
     """
     looks = (look_of(value, schemas) for value in values if value)
     return best_guess(Counter(look for look in looks if look))

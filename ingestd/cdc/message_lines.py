@@ -37,7 +37,7 @@ def lines_chunk(
 
 
 def whole_chunk(data: bytes, topic: str) -> RecordChunk:
-    """Return a chunk with one record, whose value is all the data."""
+    """Return a chunk with one record at offset 1, whose value is all the data; it has no key."""
     return _chunk(topic, [1], [None], [data])
 
 

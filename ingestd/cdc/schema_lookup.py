@@ -60,7 +60,7 @@ class SchemaLookup(Protocol):
         ...
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """Return the earlier versions of a schema in the registry, newest first.
+        """Return the earlier versions of a schema in the registry, newest first; () for none.
 
         Raises SourceError if the registry does not respond, ConfigError if it rejects the
         credentials.

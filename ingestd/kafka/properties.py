@@ -85,7 +85,9 @@ class KafkaSource:
     match; topics named in `topic_exclude` are not read. `properties` are Kafka client properties,
     unchanged. `startup_mode` determines where reading begins at the first start of the source,
     `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply to the modes
-    "timestamp" and "specific-offsets".
+    "timestamp" and "specific-offsets". If a log no longer has offsets that are to be read,
+    `on_offset_out_of_range` stops the pipeline ("fail"), or continues at the "earliest" or "latest"
+    one.
     """
 
     name: str

@@ -420,8 +420,9 @@ class _Learning:
 def column_kinds(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
     """Return the kinds of the values in a message by column; columns are fields of rows and keys.
 
-    The fields of the before image are included if `images` is set or the message has no key. Raises
-    RecordError if the message is invalid, or has too many columns or an empty column name.
+    `value` is a normalized event. The fields of its before image are included if `images` is set or
+    the message has no key. Raises RecordError if the message is invalid, or has too many columns or
+    an empty column name.
     """
     document = "message value"
     try:

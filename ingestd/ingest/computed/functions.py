@@ -252,7 +252,8 @@ def constant_of(call: Call, now_ms: int) -> Values:
 def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCells:
     """Evaluate a call on an Arrow array of type `source`, and mark invalid values as failed.
 
-    Raises SchemaConflictError if the function does not accept this type.
+    `values` is the column that the call takes, so it must take one. Raises SchemaConflictError if
+    the function does not accept this type.
     """
     arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
     _refuse_type(call, source)

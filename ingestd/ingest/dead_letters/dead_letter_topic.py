@@ -59,7 +59,7 @@ def _message(row: Mapping[str, Any], names: Iterable[str]) -> Outgoing:
 
 
 def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
-    """Return the headers of the original record from a row of the dead-letter table."""
+    """Return the headers of the original record of a row of the dead-letter table, or ()."""
     return tuple((header["name"], header["value"]) for header in row.get("headers") or ())
 
 

@@ -80,7 +80,7 @@ class Replays:
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Return a mask (n,) of the dead letters that were replayed.
 
-        `rows` has the columns of `COORDINATES`.
+        `rows` has the columns `source`, `topic`, `partition`, `offset` and `timestamp`.
         """
         if not self.positions:
             return np.zeros(rows.num_rows, np.bool_)

@@ -52,7 +52,8 @@ class DryRun:
     reason why they would no longer be read. `excluded` counts rows of source tables that routing
     excludes. `text_keys` maps (table, column) to the type of the source, for text columns of
     existing primary keys whose source type is not text. `filters` maps tables to the condition on
-    their rows, and `kept_deletes` maps them to the column with the time of deletes.
+    their rows, and `kept_deletes` maps them to the column with the time of deletes. `truncates` are
+    the decisions on truncates in the sample, and `rejected` some of its rejected records.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)

@@ -185,7 +185,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """The values found for one column; `indices` (n,) has the index of the value of each insert.
+    """The values found for one column; `indices` (n,) has the index in `values` for each insert.
 
     An index is -1 if no value was found.
     """

@@ -130,7 +130,10 @@ class MaintenanceScheduler:
             self._work[table].expired(now, self._pace.expiry_interval)
 
     def failed(self, table: str, now: float) -> None:
-        """Record a failed compaction."""
+        """Record a failed compaction, which delays the next one.
+
+        The delay doubles with each failure, from one second to five minutes.
+        """
         if table in self._work:
             self._work[table].failed(now)
 

@@ -52,7 +52,10 @@ class Loss:
         return self.reason not in ("rerouted", "unreadable")
 
     def dead_letter(self) -> DeadLetter:
-        """Return a dead letter for the loss, which has coordinates but no key and value."""
+        """Return a dead letter for the loss, which has no key, value or timestamp.
+
+        Its offset is `start`, and its table is `table`.
+        """
         coordinates = (self.name.topic, self.log.partition, self.start)
         text = str(self)
         rejected = RejectedRecord(*coordinates, -1, GAP_STAGE, self.reason, text, None, None)

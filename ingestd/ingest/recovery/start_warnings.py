@@ -165,10 +165,12 @@ def table_warnings(settings: SettingsOfTables, schemas: Mapping[str, TableSchema
 def source_warnings(
     settings: PipelineSettings, clusters: Mapping[str, TopicCluster], *, is_first: bool
 ) -> Iterator[str]:
-    """Yield warnings about the topics of sources, and about consumer groups if `is_first`.
+    """Yield warnings about topic patterns that match no topic, and about consumer groups.
 
-    `clusters` maps sources to their brokers, and `is_first` is whether the warehouse has no
-    progress of the pipeline. Raises SourceError if brokers do not respond.
+    A group is reported if it has offsets although `is_first`, because the warehouse may have been
+    moved, or if its offsets cannot be read. `is_first` is whether the warehouse has no progress of
+    the pipeline, and `clusters` maps sources to their brokers. Raises SourceError if brokers do not
+    respond to other requests.
     """
     for name, cluster in clusters.items():
         source = settings.sources[name].kafka

@@ -67,9 +67,10 @@ class ChunkCache:
     def put(self, key: ChunkKey, chunk: RecordChunk, decoded: Decoded) -> bool:
         """Cache a chunk; return whether it is cached.
 
-        It is not cached if it has headers, rejected records, or changes of whole tables, or if the
-        file cannot be written. The bytes of records are not cached, except of the first and last
-        record of each table, from which event times are read, and of the last record of the chunk.
+        It is not cached if it has headers, rejected records, truncates, or renames or drops of
+        columns, or if the file cannot be written. The bytes of records are not cached, except of
+        the first and last record of each table, from which event times are read, and of the last
+        record of the chunk.
         """
         events = [event for event in decoded.schema_changes if event.columns]
         if chunk.headers is not None or decoded.rejected or decoded.truncates or events:

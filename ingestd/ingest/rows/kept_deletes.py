@@ -67,10 +67,11 @@ def deletes_without_column(
 def keep_deletes(
     columns: Mapping[str, Values], schema: TableSchema, soft: SoftDeletes
 ) -> dict[str, Values]:
-    """Convert the deletes that have a time to updates; return the columns that change.
+    """Convert the deletes that have a time to updates; return the columns that change, by name.
 
-    `columns` maps names to the values of rows of a table with this schema. Deletes without a time,
-    such as deletes by a row filter, remain deletes.
+    `columns` maps names to the values of rows of a table with this schema. The updates omit the
+    values of all columns that a delete does not set, so these are marked as omitted. Deletes
+    without a time, such as deletes by a row filter, remain deletes.
     """
     kinds = columns[KIND].to_numpy()
     if soft.column not in columns:

@@ -134,6 +134,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
 
     Columns have their names in the source. Types are those of the existing table, or, if
     `only_declared`, those in the configuration; a source table without such types is missing.
+    Iteration yields only source tables that already have rows in a table.
     """
 
     _context: BatchContext

@@ -167,7 +167,8 @@ def together(
 
     If no type holds the values of both, the result is STRING if the policy converts to text and the
     known type can be cast to it. Otherwise SchemaConflictError is raised if `policy.fails`, and if
-    not, the result is the known type.
+    not, the result is the known type. `discovery` has the new type for the column `name`; both are
+    named in the error.
     """
     if known is None:
         return new.as_nullable()

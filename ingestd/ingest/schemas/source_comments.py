@@ -109,7 +109,10 @@ def comment_changes(
 
 
 def commented(schema: TableSchema, comments: Comments) -> TableSchema:
-    """Return the first schema of a table with the comments of its source."""
+    """Return the first schema of a table with the comments of its source.
+
+    Columns without a comment have none. The digests of the comments are added as a table option.
+    """
     fields = tuple(
         replace(field, description=comments.columns.get(field.name)) for field in schema.fields
     )

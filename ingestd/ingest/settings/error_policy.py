@@ -53,7 +53,8 @@ class ErrorPolicy:
     def becomes_dead_letter(self, record: RejectedRecord, counts: Counts) -> bool:
         """Return whether a rejected record becomes a dead letter; count it if it is dropped.
 
-        Raises PolicyStopError, which names the record, if its stage stops the pipeline.
+        A dropped record is added to `counts.dropped`. Raises PolicyStopError, which names the
+        record, if its stage stops the pipeline.
         """
         action = self.actions.get(record.stage, "dead-letter")
         if action == "fail":

@@ -97,7 +97,10 @@ class MapSideDedup:
 
     @property
     def is_full(self) -> bool:
-        """Whether the memory limit is reached; checked between chunks of records."""
+        """Whether the buffered rows have `max_chunk_bytes` of the batch context or more.
+
+        The caller checks it between chunks of records, and then calls `release`.
+        """
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
@@ -225,6 +228,7 @@ def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.T
 
     The rows of several topic partitions are ordered by position, and rows that are dropped
     afterwards would have affected this order. `slots` has the slot of every row; shape (rows,).
+    Rows without a position column are returned unchanged.
     """
     if POSITION not in rows.column_names:
         return rows

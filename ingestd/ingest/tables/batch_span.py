@@ -107,7 +107,10 @@ def with_fingerprints(
 
 @dataclass(frozen=True, slots=True)
 class CoverageGap:
-    """A log in which a batch starts after the first offset that a table does not cover."""
+    """A log in which a batch starts after the first offset that a table does not cover.
+
+    `covered_until` is that offset, `start` the first of the batch, and `key` the topic key.
+    """
 
     key: str
     partition: int

@@ -443,7 +443,10 @@ class TableRegistry:
             self.tables[name] = replace(managed, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
-        """Return the positions that a batch covers by log, and add new logs to the progress."""
+        """Return the positions that a batch covers by log, and add new logs to the progress.
+
+        `keys` must have the topic keys of all topics of the batch.
+        """
         span, progress = span_of(offsets, self.keys, self.progress)
         if progress is not self.progress:
             self.note(progress)

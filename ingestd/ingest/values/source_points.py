@@ -58,7 +58,10 @@ def is_after(positions: Indices, times: Indices, point: SourcePoint) -> Mask:
 
 
 def point_at(chunk: RecordChunk, offset: int, position: int) -> SourcePoint:
-    """Return the point of a change whose record is at an offset of the chunk."""
+    """Return the point of a change whose record is at an offset of the chunk.
+
+    `position` is the position of the change in the source's log, -1 if unknown.
+    """
     return SourcePoint(position, int(times_of(chunk, np.array([offset]))[0]))
 
 
