@@ -203,7 +203,9 @@ class PlanColumn:
             object.__setattr__(self, "default", _default(self.column.default, self.wire))
 
     def values_of(self, rows: Sequence[Any]) -> list[Value]:
-        """Return the values (n,) of the column from n decoded row structs, UNSET for absent fields.
+        """Return the values (n,) of the column from n decoded row structs.
+
+        An absent field has the value `default`.
         """
         return list(map(attrgetter(self.attribute), rows))
 

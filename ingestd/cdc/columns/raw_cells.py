@@ -71,7 +71,7 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
 
 
 def string_or_json(raw: bytes) -> str:
-    """Return the content of a JSON string, or the JSON text of any other value."""
+    """Return the content of a JSON string, or the JSON text of any other value, null included."""
     if raw.startswith(b'"'):
         return str(_DECODE(raw))
     return raw.decode()

@@ -566,8 +566,8 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
 def exceeds_cell_budget(lacking: int, values: Texts) -> bool:
     """Return whether one batch of these messages would have too many cells, mostly nulls.
 
-    It has if the table lacks more than 256 of their columns (`lacking`), and this number times the
-    number of messages, of which there are several, exceeds the bytes of the messages.
+    That is so if the table lacks more than 256 of their columns (`lacking`), there are several
+    messages, and `lacking` times their number exceeds their size in bytes.
     """
     if lacking <= FEW:
         return False

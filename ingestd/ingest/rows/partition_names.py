@@ -21,7 +21,8 @@ MAX_NAME_BYTES = 255
 def unnamed_partitions(schema: TableSchema, columns: Mapping[str, Values]) -> Iterator[Failure]:
     """Yield a failure of the rows for each partition column with values that name no directory.
 
-    `columns` has the partition columns of the table. A write would fail for all rows.
+    `columns` has the partition columns of the table. Without the failure, a write would fail for
+    all rows.
     """
     types = {column.name: column.type for column in schema.fields}
     default_name = honoured.PARTITION_DEFAULT_NAME.of(schema.options)

@@ -23,7 +23,11 @@ from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """The positions between which a batch reads each log: from `start` to `until`."""
+    """The positions between which a batch reads each log: from `start` up to `until`.
+
+    Both are by topic key and partition, and have the same logs. `until` is the first offset that
+    the batch does not read.
+    """
 
     start: LogOffsets = field(default_factory=dict)
     until: Vector = field(default_factory=dict)
