@@ -78,8 +78,9 @@ def schema_document(schema: TableSchema) -> Document:
 def schema_of(response: Mapping[str, Any], source: str) -> TableSchema:
     """Return the schema of a server's response.
 
-    Raises FormatError, naming `source`, if it is invalid. The schema must not be altered by the
-    client, because only the server knows which field ids were ever used.
+    Its time is 0, since servers state only that of the table. The schema must not be altered by the
+    client, because only the server knows which field ids were ever used. Raises FormatError, naming
+    `source`, if it is invalid.
     """
     try:
         return parse_schema(json.dumps(_schema_file(response)).encode(), source)
@@ -100,7 +101,6 @@ def _schema_file(response: Mapping[str, Any]) -> Document:
         "primaryKeys": schema.get("primaryKeys") or [],
         "options": options,
         "comment": schema.get("comment"),
-        "timeMillis": response.get("updatedAt") or 0,
     }
 
 

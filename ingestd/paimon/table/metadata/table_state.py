@@ -323,9 +323,10 @@ def refuse_replaced(table: FileStoreTable, state: TableState) -> None:
     """Raise CommitConflictError if a table without snapshots was dropped, or created again.
 
     A change that was written for it has lost its files. After the first snapshot, `refresh_state`
-    notices this.
+    notices this. Tables of a REST catalog are not checked: the server does not state the time of
+    their schema, and refuses commits to a table that has another id.
     """
-    if state.snapshot is not None:
+    if state.snapshot is not None or not table.schema.time_millis:
         return
     try:
         found = read_schema(table.io, table.paths, table.schema.id).time_millis
