@@ -5,9 +5,7 @@ task returns a `FatalError` as a value, so that Spark does not retry it and the 
 same error; any other error is raised, and Spark retries the task.
 """
 
-import os
 import pickle
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +31,7 @@ from ingestd.spark.exchange.executor_files import ExecutorFolder, executor_folde
 from ingestd.spark.exchange.local_exchange import read_blobs, write_blobs
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool
+from ingestd.spark.exchange.temporary_files import local_directory
 from ingestd.spark.failure import task_error
 from ingestd.spark.pyspark_internals import use_java_serializer
 from ingestd.spark.sealed_task import SealedTask, Task, seal
@@ -208,8 +207,7 @@ def _folder_parent(spark: SparkContext) -> str | None:
     """
     if has_executors(str(spark.master)):
         return None
-    configured = spark.getConf().get("spark.local.dir", tempfile.gettempdir())
-    return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses it
+    return local_directory(spark.getConf().get("spark.local.dir"))
 
 
 def _slot(slot: int) -> int:

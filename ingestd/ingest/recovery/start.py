@@ -478,7 +478,7 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     """
     router, routing = Router(settings.routing, settings.database), routing_hash(settings)
     claims: dict[str, set[QualifiedSourceTable]] = {}
-    targets = {f"{settings.database}.{name}" for name in settings.routing.table_mapping.values()}
+    targets = set(router.mapped_tables)
     for name, table in registry.tables.items():
         source_tables = table.progress.source_tables if table.progress else frozenset()
         claims.setdefault(name, set()).update(source_tables)

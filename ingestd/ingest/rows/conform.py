@@ -369,10 +369,10 @@ def conform(
     """
     types = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, types, policy), policy, types)
-    if policy.is_settled(schema) and verdict.moved:
-        return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
-    if verdict.grow or not policy.is_settled(schema):
+    if not policy.is_settled(schema) or (verdict.grow and not verdict.moved):
         return Conformed(None, verdict.grow)
+    if verdict.moved:
+        return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
     batch, retracts = unsized(batch, declared), retractions(batch.row_kind)
     columns: dict[str, Values] = {}
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))

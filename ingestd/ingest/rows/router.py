@@ -46,7 +46,8 @@ class RouteRejection:
 class Router:
     """The routing of source tables to target tables, according to a routing configuration.
 
-    The constructor raises ConfigError if a regular expression or rule is invalid.
+    `mapped_tables` are the targets that the table mapping names, as "database.table". The
+    constructor raises ConfigError if a regular expression or rule is invalid.
     """
 
     def __init__(self, routing: RoutingConfig, database: str) -> None:
@@ -57,6 +58,7 @@ class Router:
         self._including_dbs = _pattern("including-dbs", routing.including_dbs)
         self._excluding_dbs = _pattern("excluding-dbs", routing.excluding_dbs)
         self._rules = _compiled(routing)
+        self.mapped_tables = frozenset(f"{database}.{n}" for n in routing.table_mapping.values())
         self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
@@ -95,14 +97,14 @@ class Router:
         matched = self._matched(topic, source_table)
         given = None if matched is None else matched.to
         name = self._name(source_table, forms) if given is None else given
+        table = f"{self._database}.{name}"
         try:
-            if name not in self._routing.table_mapping.values():
+            if table not in self.mapped_tables:
                 refuse_branch(Identifier(self._database, name))
             check_case([name], case_sensitive=self._routing.case_sensitive)
         except ConfigError as error:
             self._invalid[topic, source_table] = error.message
             return None
-        table = f"{self._database}.{name}"
         if self._routing.only_target not in (None, table):
             return None
         if matched is None:

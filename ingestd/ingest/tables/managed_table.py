@@ -87,9 +87,7 @@ class ManagedTable:
 
     @property
     def row_count(self) -> int:
-        """The number of rows in the files of the table by its newest snapshot, 0 without a
-        snapshot.
-        """
+        """The number of rows in the files of the newest snapshot; 0 without a snapshot."""
         snapshot = self.state.snapshot
         return (snapshot.total_record_count if snapshot else None) or 0
 

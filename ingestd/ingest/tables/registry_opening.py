@@ -46,8 +46,8 @@ class RegistryOpening:
         self._io = io
         self._pipelines = (settings.name, *settings.formerly)
         self._router = Router(settings.routing, settings.database)
-        self._mapped = {f"{settings.database}.{t}" for t in settings.routing.table_mapping.values()}
-        self._branches = {name for name in self._mapped if BRANCH_MARK in name}
+        mapped = self._router.mapped_tables
+        self._branches = {name for name in mapped if BRANCH_MARK in name}
         self._replaced = {name.partition(BRANCH_MARK)[0] for name in self._branches}
         self._claims: Claims | None = None
         self._undecided: Collection[str] = ()
@@ -110,7 +110,7 @@ class RegistryOpening:
         This is asked only of tables whose record is a copy, or of which a branch is written.
         """
         progress, asked = managed.progress, managed.has_copied_record or name in self._replaced
-        if progress is None or not asked or name in self._mapped:
+        if progress is None or not asked or name in self._router.mapped_tables:
             return True
         topics = {progress.pipeline.topic_name(key) for key in progress.topic_keys}
         return any(
@@ -164,14 +164,14 @@ class RegistryOpening:
         database = self._settings.database
         names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
         names += sorted(self._branches)
-        named = set(self._claims.progress.tables) if self._claims else set()
+        named = self._branches | set(self._claims.progress.tables if self._claims else ())
 
         def opened(name: str) -> ManagedTable | None:
             table = self._catalog.get_table(Identifier.parse(name))
             marked = marked_pipelines(table)
             if marked.difference(self._pipelines) and name != self._settings.dead_letters:
                 others[name] = table
-            mine = not marked.isdisjoint(self._pipelines) or name in named | self._branches
+            mine = not marked.isdisjoint(self._pipelines) or name in named
             return self._opened(name, table) if mine else None
 
         with ThreadPoolExecutor(_THREADS, "open") as pool:

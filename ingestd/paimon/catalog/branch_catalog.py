@@ -18,11 +18,9 @@ from ingestd.paimon.catalog.base import (
     refuse_branch,
 )
 from ingestd.paimon.catalog.table_directory import TableDirectory
-from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable, held_on
-from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.time_travel import on_branch
 
 
@@ -67,10 +65,11 @@ class BranchCatalog:
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Return whether the table exists, and the branch if the identifier names one."""
-        if identifier.branch is None or not self.base.table_exists(identifier.main):
-            return identifier.branch is None and self.base.table_exists(identifier)
-        table = self.base.get_table(identifier.main)
-        return bool(schema_ids(table.io, TablePaths(table.path, identifier.branch)))
+        if not self.base.table_exists(identifier.main):
+            return False
+        if identifier.branch is None:
+            return True
+        return _directory(self.base.get_table(identifier.main), identifier.branch).has_table()
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema, on its main branch or the named one.
@@ -87,7 +86,7 @@ class BranchCatalog:
                 f"'{identifier}': pipelines write no branches through a REST catalog, whose server "
                 "keeps their schemas; write the table itself, or use another catalog"
             )
-        if not schema_ids(table.io, TablePaths(table.path, identifier.branch)):
+        if not _directory(table, identifier.branch).has_table():
             raise TableNotFoundError(
                 f"table '{identifier.main}' has no branch '{identifier.branch}': create it with "
                 f"`ingestd branch create WAREHOUSE {identifier.main} {identifier.branch}`, and "
@@ -124,9 +123,8 @@ class BranchCatalog:
         table = self.get_table(identifier)
         if not changes:
             return table
-        directory = TableDirectory(table.path, table.io, table.name, table.branch)
         with held_on(table.lock, table.branch):
-            return directory.alter_table(table, changes, now_ms)
+            return _directory(table, table.branch).alter_table(table, changes, now_ms)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table with all its files.
@@ -144,3 +142,7 @@ class BranchCatalog:
         """
         refuse_branch(source)
         self.base.rename_table(source, target)
+
+
+def _directory(table: FileStoreTable, branch: str) -> TableDirectory:
+    return TableDirectory(table.path, table.io, table.name, branch)

@@ -9,9 +9,14 @@ import pyarrow as pa
 from ingestd.errors import StorageError, storage_error
 
 
-def local_directory() -> str:
-    """Return the first of the directories that Spark's JVM gives its workers for local files."""
-    return os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
+def local_directory(configured: str | None = None) -> str:
+    """Return the first of Spark's directories for local files, as Spark chooses it.
+
+    The variable SPARK_LOCAL_DIRS, which workers get from Spark's JVM, overrides `configured`, the
+    setting `spark.local.dir` (None: the default).
+    """
+    default = tempfile.gettempdir() if configured is None else configured
+    return os.environ.get("SPARK_LOCAL_DIRS", default).split(",")[0]
 
 
 def temporary_file() -> BinaryIO:

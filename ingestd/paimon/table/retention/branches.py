@@ -82,8 +82,8 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
     snapshots. No writer may run at the same time: its commit would fail, and its expiry could
     delete files. After an interrupted call, the table has its older snapshots, or the first ones of
-    the branch; another call finishes it. Raises ConfigError if the
-    branch is the table's own, does not exist or has no snapshot.
+    the branch; another call finishes it. Raises ConfigError if the branch is the table's own, does
+    not exist or has no snapshot.
     """
     replaced = replaced_snapshots(table, name)
     io, paths, branch_paths = table.io, table.paths, on_branch(table, name).paths
@@ -106,8 +106,8 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """Return the ids of the snapshots of the table that `fast_forward` replaces.
 
     These are all if the snapshots of the branch would not continue the older ones, because the
-    branch has expired some, or the table was rolled back since.
-    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
+    branch has expired some, or the table was rolled back since. Raises ConfigError if the branch is
+    the table's own, does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")

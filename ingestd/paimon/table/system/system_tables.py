@@ -16,12 +16,13 @@ import pyarrow as pa
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.system import analyze, file_tables, history_tables
 from ingestd.paimon.table.system.history_tables import Cells
 
-BRANCH_PREFIX = "branch_"
+_BRANCH_PREFIX = BRANCH_MARK.removeprefix("$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ def parse_reference(name: str) -> TableReference:
     """Parse `table[$branch_b][$view]`. Raises ConfigError for a name of another form."""
     table, *suffixes = name.split("$")
     branch: str | None = None
-    if suffixes and suffixes[0].startswith(BRANCH_PREFIX):
-        branch = suffixes.pop(0).removeprefix(BRANCH_PREFIX)
+    if suffixes and suffixes[0].startswith(_BRANCH_PREFIX):
+        branch = suffixes.pop(0).removeprefix(_BRANCH_PREFIX)
     view = suffixes.pop(0) if suffixes else None
     if suffixes or not table or branch == "" or view == "":
         raise ConfigError(
