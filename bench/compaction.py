@@ -25,13 +25,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from bench.java import PEERS, pins_of
+from bench import java
 from bench.process import end_all_on_signals
 from bench.read import RUNS, make_table
-from bench.table_readers import OPENED
 from bench.wide_table import make_wide_table
-from ingestd.dev.jars import cache_folder, fetch, java_command
-from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.compact.table_compact import compact_table
@@ -56,16 +53,9 @@ def compact_here(warehouses: Sequence[str]) -> None:
 
 def programs(heap: str) -> Mapping[str, Sequence[str]]:
     """The command line of each side, to which warehouses are added."""
-    pins = pins_of("java")
-    jars = fetch(list(pins), cache_folder() / "peers" / "java", pins=pins)
-    classes = compiled(
-        [PEERS / "java" / "CompactTable.java"], jars, cache_folder() / "peers" / "classes"
-    )
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    places = ":".join(map(str, [classes, *jars]))
     return {
         "ingestd": [sys.executable, "-m", "bench.compaction", "--here"],
-        "java": [java_command(), f"-Xmx{heap}", *opened, "-cp", places, "CompactTable"],
+        "java": java.command("java", "CompactTable", [], heap),
     }
 
 

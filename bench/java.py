@@ -18,6 +18,9 @@ SOURCES = {
         "Routed",
         "TableWriter",
         "DumpTable",
+        "ReadTable",
+        "CompactTable",
+        "LookUpKeys",
         "Orders",
         "Events",
         "FirstRecord",
@@ -41,8 +44,15 @@ def pins_of(world: str) -> dict[str, str]:
     return read_pins(PEERS / f"{world}_jars.txt")
 
 
-def command(world: str, main: str, arguments: Sequence[object], heap: str = "4g") -> list[str]:
+def command(
+    world: str,
+    main: str,
+    arguments: Sequence[object],
+    heap: str = "4g",
+    more_flags: Sequence[str] = (),
+) -> list[str]:
     """Command line of a program."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     flags = [f"-Xmx{heap}", *opened, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-    return [java_command(), *flags, "-cp", classpath(world), main, *map(str, arguments)]
+    java = [java_command(), *flags, *more_flags, "-cp", classpath(world)]
+    return [*java, main, *map(str, arguments)]

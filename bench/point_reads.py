@@ -23,12 +23,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from bench.java import PEERS, pins_of
+from bench import java
 from bench.process import end_all_on_signals
 from bench.read import make_table
-from bench.table_readers import OPENED
-from ingestd.dev.jars import cache_folder, fetch, java_command
-from ingestd.dev.java_classes import compiled
 from ingestd.paimon import Table, open_warehouse
 
 SIDES = ("ingestd", "java")
@@ -51,15 +48,7 @@ def command(side: str, warehouse: Path, scratch: Path) -> Sequence[str]:
     """The command line of a side."""
     if side == "ingestd":
         return [sys.executable, "-m", "bench.point_reads", "--here", str(warehouse)]
-    pins = pins_of("java")
-    jars = fetch(list(pins), cache_folder() / "peers" / "java", pins=pins)
-    classes = compiled(
-        [PEERS / "java" / "LookUpKeys.java"], jars, cache_folder() / "peers" / "classes"
-    )
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    path = ":".join(map(str, [classes, *jars]))
-    flags = ["-Xmx1g", *opened, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-    return [java_command(), *flags, "-cp", path, "LookUpKeys", str(warehouse), str(scratch)]
+    return java.command("java", "LookUpKeys", [warehouse, scratch], heap="1g")
 
 
 def answers(

@@ -18,17 +18,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from bench.java import PEERS, pins_of
+from bench import java
 from bench.peer_runs import pypaimon_python
-from ingestd.dev.jars import cache_folder, fetch, java_command
-from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.read.table_read import iter_buckets
 
-OPENED = ("java.lang", "java.util", "java.nio", "sun.nio.ch")
 WARM_UP: Mapping[str, int] = {"ingestd": 1, "java": 3, "pypaimon": 0}
 """Rounds that do not count: until its code is compiled Java is slower."""
 
@@ -93,20 +90,13 @@ def _ingestd(warehouse: Path) -> Sequence[str]:
 
 
 def _java(warehouse: Path) -> Sequence[str]:
-    pins = pins_of("java")
-    jars = fetch(list(pins), cache_folder() / "peers" / "java", pins=pins)
-    classes = compiled(
-        [PEERS / "java" / "ReadTable.java"], jars, cache_folder() / "peers" / "classes"
-    )
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    java = [java_command(), "-Xmx4g", *opened, "-Duser.timezone=UTC"]
-    path = ":".join(map(str, [classes, *jars]))
     threads = len(os.sched_getaffinity(0))
-    return [*java, "-cp", path, "ReadTable", str(warehouse), str(threads)]
+    utc = ("-Duser.timezone=UTC",)
+    return java.command("java", "ReadTable", [warehouse, threads], more_flags=utc)
 
 
 def _pypaimon(warehouse: Path) -> Sequence[str]:
-    return [str(pypaimon_python()), "-P", str(PEERS / "pypaimon_reader.py"), str(warehouse)]
+    return [str(pypaimon_python()), "-P", str(java.PEERS / "pypaimon_reader.py"), str(warehouse)]
 
 
 PROGRAMS: Mapping[str, Callable[[Path], Sequence[str]]] = {
