@@ -203,7 +203,7 @@ INDEX_CACHE_LOOKUPS = Counter(
 
 
 def record_build(labels: Mapping[str, str]) -> None:
-    """Set the labels of `ingestd_build_info`."""
+    """Set the labels of `ingestd_build_info`: version, decoder, kafka_reader and librdkafka."""
     BUILD_INFO.labels(**labels).set(1)
 
 
@@ -397,7 +397,10 @@ def record_reachable(source: str, *, reachable: bool) -> None:
 
 
 def record_index_lookups(lookups: Mapping[str, int]) -> None:
-    """Add the lookups of bucket indexes that the tasks of a batch reported, by result."""
+    """Add the cache lookups of bucket and key indexes that the tasks of a batch reported.
+
+    The keys of `lookups` are "hit" and "miss".
+    """
     for result, count in lookups.items():
         INDEX_CACHE_LOOKUPS.labels(result).inc(count)
 

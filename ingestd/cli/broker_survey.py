@@ -97,8 +97,8 @@ def proposed_sources(
     """Return a source for each data format; topics of unknown format join the largest source.
 
     Sources are named `name-FORMAT`, or `name` if there is only one. `data_format` overrides the
-    guesses of all topics. A single source selects its topics by `pattern` (None: by a proposed
-    pattern).
+    guesses of all topics. A single source selects its topics by `pattern`, or else by a proposed
+    pattern, if there is one; otherwise sources list their topics.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     unknown: list[str] = []

@@ -86,8 +86,8 @@ def print_result(
 ) -> None:
     """Print the result of a command: the sentence `text`, or `document` as JSON.
 
-    With `dry_run`, the sentence is introduced as what would be done, and the JSON has the key
-    `dry_run`, which is always there.
+    With `dry_run`, words before the sentence state that nothing was done. The JSON always has the
+    key `dry_run` in addition.
     """
     if as_json:
         print_json({**document, "dry_run": dry_run})

@@ -55,7 +55,7 @@ def print_table(
     The table is as wide as the terminal, or at most 400 characters elsewhere. If it does not fit,
     texts are wrapped, in the first column only if they are long; numbers and short texts of the
     first column are truncated. Numbers are aligned to the right. With `titles`, underscores in the
-    names of columns are printed as spaces.
+    names of columns are printed as spaces, above numbers on a terminal as line breaks.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:

@@ -45,13 +45,14 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    So are files of its Iceberg metadata to which no readable metadata document refers.
+    Also deletes files of the table's Iceberg metadata that no readable metadata document refers to.
     Orphan files are left by failed attempts, rollbacks and killed processes. Writers may continue:
     files that are about to be committed must be younger than --older-than. Ages are measured by the
     clock of the store, not of this machine.
 
-    Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
-    warehouse. Stop all other writers of the table yourself. With --external-paths it asks, too.
+    If --older-than is below 6 hours, the command asks for confirmation and stops the daemons of all
+    pipelines of the warehouse; stop all other writers of the table yourself. It also asks for
+    confirmation with --external-paths.
 
     **Examples**
 

@@ -25,8 +25,9 @@ def rewrite_file_index(
     """Write the file indexes that the options of a table require, for its existing data files.
 
     New files get their indexes when they are written. After an option such as
-    `file-index.bloom-filter.columns` was set or changed to other columns, this command writes those
-    of older files. Files that have the required indexes are left as they are. Writers may continue.
+    `file-index.bloom-filter.columns` was set or changed to other columns, this command writes the
+    indexes of older files. Files that have the required indexes are left as they are. Writers may
+    continue.
 
     **Examples**
 

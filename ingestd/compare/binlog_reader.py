@@ -147,9 +147,9 @@ class BinlogReader:
     def state_at(self, position: BinlogPosition) -> ConnectorState | None:
         """Return whether the connector has passed `position`, and whether it is active; never None.
 
-        It has passed if one of the newest records in the topics comes from a change after
-        `position`. It counts as active if the user may not see the server's threads. The result's
-        own `position` is a text with the end offsets of the topics.
+        The connector has passed if one of the newest records in the topics comes from a change
+        after `position`. It also counts as active if the user may not see the server's threads. The
+        `position` of the result is a text with the end offsets of the topics.
         """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)

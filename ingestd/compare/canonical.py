@@ -71,7 +71,10 @@ def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Arra
 
 
 def has_canonical_text(t: DataType) -> bool:
-    """Return whether values of a type have canonical texts; columns without them are left out."""
+    """Return whether values of a type have canonical texts.
+
+    A comparison leaves out columns of other types.
+    """
     if t.root == "ARRAY" and t.element is not None:
         return has_canonical_text(t.element)
     return t.root in CHARACTER_ROOTS or t.root in _TEXTS

@@ -83,7 +83,9 @@ class ChangeStream:
     def wait_until_passed(self) -> None:
         """Wait until the table covers all changes that the source had made at the time of the call.
 
-        Raises SourceError after a time limit or if brokers do not respond, and ConfigError if the
+        If the connector runs but does not move for `timeouts.connector` seconds, or if its state is
+        not visible, the topics are assumed to have all of these changes after that time. Raises
+        SourceError after a time limit or if brokers do not respond, and ConfigError if the
         connector is not found or several connectors match.
         """
         self._wait_for_connector()

@@ -107,9 +107,10 @@ def fed_from(
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:
-    """Return why a table may differ from its source by design, or None if both must be equal.
+    """Return why a table cannot be compared with its source, or None if both must be equal.
 
-    `settings` are those of the table; they and its options can leave out or change rows.
+    A table must have the primary key of its source, and its settings, or table options such as the
+    merge engine, must not leave out or change rows. `settings` are those of the table.
     """
     if settings.shape.where is not None:
         return f"'{settings.shape.where}' keeps a part of the source's rows"

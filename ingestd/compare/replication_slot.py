@@ -24,12 +24,11 @@ class ReplicationSlot:
         return str(position)
 
     def state_at(self, position: str) -> ConnectorState | None:
-        """Return the state of the slot; None if no name is given and no slot is visible.
+        """Return the state of the slot; None if `name` is None and no slot is visible.
 
-        It has passed `position`, a log sequence number such as "0/16B3748", if its confirmed one is
-        not before it.
-
-        Raises ConfigError if the named slot does not exist, or none is named and there are several.
+        The slot has passed `position`, a log sequence number such as "0/16B3748", if the position
+        that it has confirmed is at or after `position`. Raises ConfigError if the slot `name` does
+        not exist, or if `name` is None and there are several slots.
         """
         rows = self.connection.query(postgres.SLOTS, (position,))
         slots = {name: ConnectorState(*state) for name, *state in rows}

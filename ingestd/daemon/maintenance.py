@@ -139,9 +139,11 @@ class Maintenance:
             self._changed.notify_all()
 
     def batch_started(self) -> None:
-        """Record the start of a batch: if ingest has a backlog, this continues.
+        """Record the start of a batch.
 
-        While ingest has a backlog, only pressing compactions start, except in mode `inline`.
+        If the batch before it reached its limits, or it is the first since the tables were opened,
+        ingest has a backlog until the batch ends. Only pressing compactions start meanwhile, except
+        in mode `inline`.
         """
         with self._changed:
             self._backlog.began()

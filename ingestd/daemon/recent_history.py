@@ -75,11 +75,11 @@ class Recent:
     _sampled: float | None = None
 
     def sample(self, now: float, lag: int | None, freshness: float | None) -> None:
-        """Add a sample of the records read since the last one, if that is at least 10 seconds old.
+        """Add a sample of the records read since the last sample, unless that is too recent.
 
-        The first sample of a process is added at once, without records, and so is one after the
-        clock was set back. `lag` is in records, `freshness` is the largest lag of a table in
-        seconds; None if unknown.
+        The last sample must be at least 10 seconds old. The first sample of a process is added at
+        once, without records, and so is one after the clock was set back. `lag` is in records,
+        `freshness` is the largest lag of a table in seconds; None if unknown.
         """
         seconds = 0.0 if self._sampled is None else now - self._sampled
         if self._sampled is None or not 0 <= seconds < SAMPLE_SECONDS:

@@ -33,9 +33,10 @@ _EXIT_SECONDS = 5.0
 
 
 def raised_error(text: str) -> IngestdError | None:
-    """Return the last error of `ingestd.errors` in a traceback, or None if it contains none.
+    """Return the last error of `ingestd.errors` in a traceback, or None without one.
 
-    Without such an error, returns a DiskFullError if Spark itself reports a full disk.
+    If the traceback has none, but Spark itself reports a full disk in it, the result is a
+    DiskFullError.
     """
     raised = _RAISED.findall(text)
     if not raised:
@@ -50,8 +51,8 @@ def raised_error(text: str) -> IngestdError | None:
 def task_error(text: str) -> IngestdError:
     """Return the error for a job whose task has failed in all of Spark's attempts.
 
-    `text` is the traceback that Spark reports. The result is the last error of `ingestd.errors` in
-    it, a WorkerLostError if a worker was killed or ran out of memory, or else a RetryableError.
+    `text` is the traceback that Spark reports. The result is that of `raised_error`; without it, a
+    WorkerLostError if a worker was killed or ran out of memory, or else a RetryableError.
     """
     if raised := raised_error(text):
         return raised

@@ -157,10 +157,10 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[RangePartition]:
-        """Return one partition for each offset range of the batch that ends at `end`.
+        """Return one partition for each offset range of the batch from `start` to `end`.
 
-        `end` contains these ranges; `start` is only compared with it: if they are equal, the batch
-        is empty.
+        The ranges are taken from `end`, which contains them; the result is [] if `start` equals
+        `end`.
         """
         return [] if start == end else [RangePartition(range_) for range_ in decode(end).ranges()]
 

@@ -100,11 +100,12 @@ class Prefetch:
     def follow(self, context: BatchContext, groups: Groups) -> None:
         """Submit stage 1 of a batch before the batch needs it, unless one is prefetched already.
 
-        The batch is the next batch, or the current batch before `exchange` is called. Call this
-        method when the stages of the current batch are about to be submitted, since the cores go to
-        the job submitted first. If stage 1 of the current batch was prefetched, too, the new stage
-        is submitted only after that stage has ended: otherwise both would end before the current
-        batch commits, and the cores would be idle meanwhile.
+        Does nothing if Spark's unpublished interfaces are disabled (`uses_internals`). The batch is
+        the next batch, or the current batch before `exchange` is called. Call this method when the
+        stages of the current batch are about to be submitted, since the cores go to the job
+        submitted first. If stage 1 of the current batch was prefetched, too, the new stage is
+        submitted only after that stage has ended: otherwise both would end before the current batch
+        commits, and the cores would be idle meanwhile.
         """
         if self._begun is not None or not uses_internals():
             return

@@ -262,7 +262,7 @@ class SetAsideTopics:
         return bool(culprits)
 
     def culprits(self, ranges: Iterable[OffsetRange]) -> list[Unreadable]:
-        """Return ranges that exceed a worker's memory, each from its first unreadable offset.
+        """Return the ranges that exceed a worker's memory limit, each from where it is unreadable.
 
         The ranges are read again in separate processes to find them; nothing is set aside yet.
         """

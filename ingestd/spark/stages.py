@@ -104,10 +104,10 @@ def exchange_folder(
 ) -> Iterator[ExchangeFolder]:
     """Yield the folder in which the tasks of all attempts of a batch exchange files.
 
-    With a local master it is a folder on this machine, otherwise one of the executors. Yields None
-    if executors do not serve files, or if `groups` has only one group, which needs no exchange. The
-    folder is removed after the block, in executors by tasks of a later batch. Raises StorageError
-    if it cannot be created.
+    With a local master it is a folder on this machine, otherwise a folder in the local directory of
+    each executor. Yields None if executors do not serve files, or if `groups` has only one group,
+    which needs no exchange. The folder on this machine is removed after the block, those of
+    executors by tasks of a later batch. Raises StorageError if it cannot be created.
     """
     if len(groups) > 1 and executors_serve_files(spark):
         with executor_folder() as folder:

@@ -32,7 +32,7 @@ def _plain(value: Decimal) -> str:
 
 
 def date_texts(array: Array) -> Array:
-    """Return dates as ISO 8601 strings.
+    """Return dates as ISO 8601 strings; nulls stay null.
 
     The year has at least four digits; `+` precedes years from 10000 on, `-` negative years.
     """
@@ -50,7 +50,7 @@ def time_texts(array: Array) -> Array:
 def timestamp_texts(array: Array, precision: int, suffix: str) -> Array:
     """Return timestamps as ISO 8601 strings with `precision` fraction digits and then `suffix`.
 
-    Further digits are dropped.
+    Further digits are dropped. Nulls stay null.
     """
     kind: Any = array.type
     ticks = _TICKS[kind.unit]

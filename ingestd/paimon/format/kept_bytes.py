@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 class KeptBytes:
-    """Buffer of the bytes that a library has written.
+    """Buffer of the bytes that a writer of pyarrow has written.
 
     Its methods must not raise: the library ends the process if an exception is raised while a
     writer is destroyed.
@@ -19,7 +19,7 @@ class KeptBytes:
         self._written = 0
 
     def opened(self) -> pa.NativeFile:
-        """Return a file of the library that writes to this buffer."""
+        """Return a pyarrow file whose bytes are written to this buffer."""
         open_stream: Any = pa.PythonFile
         stream: pa.NativeFile = open_stream(self, mode="w")
         return stream

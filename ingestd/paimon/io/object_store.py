@@ -161,12 +161,12 @@ class ObjectFileIO:
 
     def delete_quietly(self, path: str) -> None:
         """Delete an object if it exists; log a failure, never raise it."""
-        store, key = self._resolve(path)
         try:
+            store, key = self._resolve(path)
             obstore.delete(store, key)
         except _MISSING:
             return
-        except BaseError as error:
+        except (BaseError, ConfigError, StorageError, UnsupportedError) as error:
             _LOG.warning(
                 "file_not_deleted", extra={"ctx": {"path": path, "error": failure_text(error)}}
             )

@@ -64,11 +64,11 @@ class Warehouse:
         """Create the table ``database.table``, and its database if it does not exist.
 
         Without `primary_keys`, it is an append table; without `partition_keys`, it has no
-        partitions. Key columns, and columns that are not nullable in the schema, are NOT NULL.
-        Raises TableExistsError if the table exists, ConfigError for an invalid name and for an
-        unknown or invalid option, SchemaConflictError for invalid columns or keys, UnsupportedError
-        for a type that Paimon does not have, an option that is not implemented, or a table that
-        could not be written.
+        partitions. Columns of the primary key, and columns that are not nullable in the schema, are
+        NOT NULL. Raises TableExistsError if the table exists, ConfigError for an invalid name and
+        for an unknown or invalid option, SchemaConflictError for invalid columns or keys,
+        UnsupportedError for a type that Paimon does not have, an option that is not implemented, or
+        a table that could not be written.
         """
         columns = [
             (column.name, kind if column.nullable else kind.not_null())

@@ -54,8 +54,9 @@ def merge_rows(
     A key whose rows are all ignored gets no row from engines that pick rows, and a deletion from
     `partial-update`; `aggregation` ignores no rows. `rows` has the system columns, the key columns,
     the columns of `rules.columns_beside`, and any other columns of the table. With `oldest_first`,
-    the rows of a key are in the order of their sequence numbers, which are then not read. Raises
-    UnsupportedError for an unknown merge engine, or a deletion that the engine does not support.
+    the rows of a key are in the order of their sequence numbers, which are then not read unless
+    `rules` has sequence fields. Raises UnsupportedError for an unknown merge engine, or a deletion
+    that the engine does not support.
     """
     if not rows.num_rows:
         return rows
@@ -96,9 +97,9 @@ def picked_rows(
     """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 
     `rows` has the key columns, the sequence fields and the system columns. With `oldest_first`, the
-    rows of a key are in the order of their sequence numbers, which are then not read. Raises
-    ValueError for an engine that computes rows, UnsupportedError for a deletion that the engine
-    does not support.
+    rows of a key are in the order of their sequence numbers, which are then not read unless `rules`
+    has sequence fields. Raises ValueError for an engine that computes rows, UnsupportedError for a
+    deletion that the engine does not support.
     """
     if not picks_rows(rules):
         raise ValueError(f"the merge engine {rules.engine} does not return rows unchanged")

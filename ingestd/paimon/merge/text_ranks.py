@@ -44,7 +44,8 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
 def prefixes(array: Array) -> Codes:
     """Return the first eight bytes of each string or binary value as a big-endian number.
 
-    Numbers sort as the bytes do. The number of a null is undefined.
+    The numbers compare like these bytes, and shorter values are padded with zero bytes, so
+    different values may have equal numbers. The number of a null is undefined.
     """
     if not len(array):
         return np.empty(0, np.uint64)

@@ -22,7 +22,10 @@ from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def value_codes(array: Array) -> Indices:
-    """Return one code per cell, from 0, equal for equal values; nulls are equal to each other."""
+    """Return one code per cell, from 0, equal for equal values; nulls are equal to each other.
+
+    NaN is equal to NaN, and -0.0 differs from 0.0, as in Java.
+    """
     kind = array.type
     if pa.types.is_struct(kind):
         struct: Any = array
@@ -52,7 +55,10 @@ def _codes_of_texts(array: Array) -> Indices:
 
 
 def order_codes(column: Column) -> Ranks:
-    """Return one number per cell, in the order of the values; the number of a null is undefined."""
+    """Return one number per cell; the numbers compare like the values of the column.
+
+    -0.0 precedes 0.0, and NaN is last. The number of a null is undefined.
+    """
     array = _filled(whole(column))
     if pa.types.is_floating(array.type):
         return float_codes(array.to_numpy(zero_copy_only=False))
@@ -63,14 +69,18 @@ def order_codes(column: Column) -> Ranks:
 
 
 def sequence_ranks(columns: Sequence[Column]) -> Indices:
-    """Return the rank of each row by several columns, from 0; equal rows share a rank."""
+    """Return the rank of each row by several columns, the most significant first, from 0.
+
+    Rows with equal values share a rank. Nulls are first, NaN is last, and -0.0 is equal to 0.0.
+    """
     return dense_ranks(sequence_codes(columns))
 
 
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
     """Return arrays (rows,) of ranks that order rows by several columns, most significant first.
 
-    Nulls are first, also if `descending`.
+    Nulls are first, also if `descending`. -0.0 is equal to 0.0, and NaN is greater than all
+    numbers.
     """
     ranks: list[Ranks] = []
     for column in columns:
@@ -83,7 +93,10 @@ def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> li
 
 
 def dense_ranks(ranks: Sequence[Ranks]) -> Indices:
-    """Return the dense rank of each row, from 0, by several ranks, the most significant first."""
+    """Return the rank of each row, from 0 without gaps, by several arrays of ranks (rows,).
+
+    The first array is the most significant. Equal rows share a rank.
+    """
     order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)
     for rank in ranks:

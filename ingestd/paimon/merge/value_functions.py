@@ -97,12 +97,18 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Indices) -
 
 
 def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the maximum per key since its last SET event; nulls are ignored."""
+    """Return the maximum per key since its last SET event; null for a key without values.
+
+    Nulls are ignored. NaN is greater than all numbers.
+    """
     return _extreme(column, events, ops, np.maximum)
 
 
 def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the minimum per key since its last SET event; nulls are ignored."""
+    """Return the minimum per key since its last SET event; null for a key without values.
+
+    Nulls are ignored. NaN is greater than all numbers.
+    """
     return _extreme(column, events, ops, np.minimum)
 
 

@@ -251,7 +251,8 @@ def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
 def comparable_value(value: object) -> object:
     """Return a non-null value of a key column in a form that Python orders as Paimon does.
 
-    Strings become their UTF-8 bytes, and NaN is greater than all other numbers.
+    Strings become their UTF-8 bytes. NaN is greater than all other numbers, and -0.0 is equal to
+    0.0.
     """
     if isinstance(value, str):
         return value.encode()

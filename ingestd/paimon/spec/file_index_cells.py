@@ -42,16 +42,19 @@ class DecodedIndex(Protocol):
 
     @property
     def may_hold_null(self) -> bool:
-        """Whether a row may have null."""
+        """Whether a row may have null; True if the index cannot exclude it."""
         ...
 
     @property
     def may_hold_value(self) -> bool:
-        """Whether a row may have a value that is not null."""
+        """Whether a row may have a value that is not null; True if the index cannot exclude it."""
         ...
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
-        """Return whether `column operator value` may be true for any row and any of `values`."""
+        """Return whether `column operator value` may be true for a row and one of `values`.
+
+        `operator` is an operator of `Comparison`. True if the index cannot exclude it.
+        """
         ...
 
     def matches(self, column: Column) -> bool:
@@ -104,7 +107,7 @@ class ExactIndex:
         return self.index.bounds is not None
 
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
-        """Return whether `column operator value` is true for any row and any of `values`."""
+        """Return whether `column operator value` is true for some row and one of `values`."""
         return any(may_hold(self.index, operator, value) for value in values)
 
     def matches(self, column: Column) -> bool:
@@ -113,9 +116,11 @@ class ExactIndex:
 
 
 def may_hold(index: ValueIndex, operator: str, value: Cell) -> bool:
-    """Return whether `column operator value` is true for any row.
+    """Return whether `column operator value` is true for at least one row; the answer is exact.
 
-    `operator` is an operator of `Comparison`. Raises FormatError if the index is damaged.
+    `operator` is an operator of `Comparison`; a null in the column never makes it true. Floats
+    compare as in Java: -0.0 precedes 0.0, and NaN is last. Raises FormatError if the index is
+    damaged.
     """
     if index.bounds is None:
         return False

@@ -140,9 +140,9 @@ def _compression_block_size(options: Options) -> int:
 
 
 def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
-    """Return the file style of each level; the key None is for all other levels.
+    """Return the file style of each level that has options of its own, by level.
 
-    Raises ConfigError for an invalid option value.
+    The key None has the style of all other levels. Raises ConfigError for an invalid option value.
     """
     options = schema.options
     formats = _per_level(options, honoured.FILE_FORMAT_PER_LEVEL)

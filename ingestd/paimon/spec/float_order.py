@@ -13,9 +13,10 @@ from ingestd.paimon.spec.arrow import Array, Column
 
 
 def float_codes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an integer for each number, shape (n,); the integers have the order of the numbers.
+    """Return an integer for each number, shape (n,); the integers compare like the numbers in Java.
 
-    `values` are float32 or float64; the integers have the same width.
+    -0.0 precedes 0.0, and NaN is last. `values` are float32 or float64; the integers have the same
+    width.
     """
     whole = np.int32 if values.dtype == np.float32 else np.int64
     nan = values.dtype.type("nan")
@@ -24,9 +25,9 @@ def float_codes(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def float_ranks(column: Column) -> Array:
-    """Return an integer for each value of a column; the integers have the order of the values.
+    """Return an integer for each value of a column; the integers compare like the values in Java.
 
-    The column is float32 or float64. Nulls remain null.
+    -0.0 precedes 0.0, and NaN is last. The column is float32 or float64. Nulls remain null.
     """
     nulls: Any = column.is_null()
     # Arrow converts nulls to NaN.

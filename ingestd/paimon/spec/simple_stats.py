@@ -39,8 +39,9 @@ def collect_stats(
     """Return bounds and null counts of columns, and the names of the columns with statistics.
 
     `mode` returns none, counts, truncate(n) or full for a column name. With `dense`, columns of
-    mode none are omitted. The names are None if the statistics include all `fields`. Binary and
-    nested columns, and columns with NaN, have null counts only.
+    mode none are omitted; otherwise their bounds and null counts are unknown. The names are None if
+    the statistics include all `fields`. Binary and nested columns, and columns with NaN, have null
+    counts only.
     """
     modes = {field.name: mode(field.name) for field in fields}
     kept = [field for field in fields if not dense or modes[field.name] != "none"]

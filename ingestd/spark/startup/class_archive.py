@@ -104,9 +104,10 @@ def temporary_archive(file: Path) -> Path:
 
 
 def publish(recorded: Path, file: Path) -> bool:
-    """Rename the finished class archive `recorded` to `file`; return False if it was not written.
+    """Rename the finished class archive `recorded` to `file`, and remove archives of over 30 days.
 
-    Also releases the reservation of the path, and removes archives older than 30 days.
+    Returns False, and removes none, if `recorded` was not written. In both cases, another process
+    may create the archive from then on.
     """
     _marker(file).unlink(missing_ok=True)
     if not recorded.is_file():

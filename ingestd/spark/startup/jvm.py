@@ -282,6 +282,7 @@ def prestart(extra: Mapping[str, str]) -> None:
     """Start the JVM for a session with the user's settings `extra`, without waiting for it.
 
     Does nothing if this process has started a JVM already, or if PySpark's launcher is needed.
+    Raises ConfigError for a port for exchange files that is not a number below 65536.
     """
     settings = session_settings(extra)
     with _lock:

@@ -169,9 +169,12 @@ def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, s
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
-    """Set the environment variables for the Python and the umask of workers.
+    """Set the environment variables for the Python and the umask of Spark's workers.
 
-    If all tasks run on this machine, also sets the local address, unless it is set.
+    PYSPARK_PYTHON is the Python in `settings`, else that of this process; if tasks run on other
+    machines, an existing value takes precedence over the latter. PYSPARK_DRIVER_PYTHON is always
+    the Python of this process. If all tasks run on this machine, SPARK_LOCAL_IP becomes 127.0.0.1
+    unless it is set.
     """
     os.environ[UMASK] = format(current_umask(), "o")
     if is_one_machine(settings["spark.master"]):

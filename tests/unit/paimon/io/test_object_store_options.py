@@ -77,6 +77,16 @@ def test_a_key_file_that_is_none_is_named(tmp_path: Path) -> None:
         io.read_bytes("gs://lake/w/x")
 
 
+def test_a_deletion_whose_store_cannot_be_opened_is_logged_and_not_raised(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "key.json"
+    file.write_text("{}")
+    io = file_io_for("gs://lake/w", {"fs.gs.auth.service.account.json.keyfile": str(file)})
+    io.delete_quietly("gs://lake/w/x")
+    assert "file_not_deleted" in caplog.messages
+
+
 def test_options_of_another_store_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"s3\.endpoint: no such option of Google"):
         file_io_for("gs://lake/w", {"s3.endpoint": "x"})
