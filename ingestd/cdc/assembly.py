@@ -59,10 +59,10 @@ class TableChanges(Generic[ColumnT]):
 
     `columns` are all columns of rows, including key columns. `key_names` is empty if the table has
     no key. `after`, `before` and `key` are the images of the changes; `key` is None if messages
-    have no key. `kinds`, `offset`, `position` and `snapshot_row` (a mask of snapshot rows) have
-    shape (n,). If `partial`, updates omit columns that they did not change. If `images`, the batch
-    has rows for before images. `sought` are the columns for which the batch marks the rows whose
-    message lacks them.
+    have no key. `kinds`, `offset` (in the topic), `position` (in the source's log, -1 if unknown)
+    and `snapshot_row` (a mask of snapshot rows) have shape (n,). If `partial`, updates omit columns
+    that they did not change. If `images`, the batch has rows for before images. `sought` are the
+    columns for which the batch marks the rows whose message lacks them.
     """
 
     source: SourceTable

@@ -314,16 +314,17 @@ class ChangeBatch:
     `columns` has all columns of the rows; a value that a row lacks is null. `types` are the
     nullable Paimon types of the columns. `primary_keys` are the key columns, in the order of the
     messages; they are empty if messages have no key, unless the format takes the key of the target
-    table. A DELETE has only key values, or in a batch without a key all known values.
+    table. `row_kind` has the codes of `RowKind`. A DELETE has only key values, or in a batch
+    without a key all known values.
 
     A chunk can produce several batches of one table; `offset` orders their rows, and rows with the
-    same offset are adjacent. `position` orders changes in the log of the source database. Known
-    positions are equal only for rows of a snapshot, which `snapshot_row` marks, for a change that
-    was sent again, and for the two rows of an update. An update has two rows if it changed a key or
-    if before images are requested, in which case deletes have all values, too. `unavailable` marks
-    values that the source omitted and that are null in `columns`: the old value in the table is
-    still valid. `lacking` marks inserts and updates whose message lacks a column that others have,
-    if this was requested.
+    same offset are adjacent. `position` orders changes in the log of the source database, and is -1
+    if unknown. Known positions are equal only for rows of a snapshot, which `snapshot_row` marks,
+    for a change that was sent again, and for the two rows of an update. An update has two rows if
+    it changed a key or if before images are requested, in which case deletes have all values, too.
+    `unavailable` marks values that the source omitted and that are null in `columns`: the old value
+    in the table is still valid. `lacking` marks inserts and updates whose message lacks a column
+    that others have, if this was requested.
     """
 
     source: SourceTable

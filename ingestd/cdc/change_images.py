@@ -121,7 +121,8 @@ class OverlaidImage(Generic[_ColumnT]):
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
         """Yield (index, reason) of each value that does not fit the column, as far as known.
 
-        Only the images in the mask `wanted` (n,) are examined (None: all), each in its own set.
+        Of each change in the mask `wanted` (n,; None: all), only the image that applies to it is
+        examined: an image in `first` that is replaced by `second` is not.
         """
         above, below = self._wanted(wanted)
         yield from self.first.invalid(column, below)
@@ -195,8 +196,8 @@ def known(cells: Cells) -> Mask:
 def differ(first: Cells, second: Cells) -> Mask:
     """Return a mask (n,) of the rows in which two columns have different values.
 
-    A null differs from every value and from another null. An omitted value is equal only to another
-    omitted value.
+    A null and NaN differ from every value, also from another null or NaN. An omitted value is equal
+    only to another omitted value.
     """
     same = _set_bits(equal(first.array, second.array))
     if first.left_out is not None and second.left_out is not None:

@@ -115,8 +115,9 @@ Refine = Callable[[SchemaFrame, bytes], SchemaFrame]
 class FrameGroup:
     """Records of a chunk with the same value schema and the same key schema.
 
-    `key` is None, and `keys` is empty, if the records have no key. `values` is empty if they have
-    no value. `indices` are the indices of the records in the chunk.
+    `key` is None, and `keys` is empty, if the records have no key. If they have no value, `values`
+    is empty, and `value` is the frame of the key. `indices` are the indices of the records in the
+    chunk.
     """
 
     value: SchemaFrame

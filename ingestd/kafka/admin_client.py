@@ -22,7 +22,9 @@ from ingestd.kafka.tokens import with_token_function
 
 PAUSE_SECONDS = 0.1
 _FIRST_PATIENCE = 2.0
+"""Seconds that the first attempt of a request for metadata waits; the next ones twice as long."""
 _MOST_PATIENCE = 8.0
+"""The most seconds that one attempt of a request for metadata waits."""
 _LISTEN_SECONDS = 1.0
 _SILENT = frozenset(
     {
@@ -89,7 +91,9 @@ class AdminConnection:
     def metadata(self) -> ClusterMetadata:
         """Return the metadata of the cluster with all its topics.
 
-        The request is repeated until the timeout while the brokers do not respond.
+        While the brokers do not respond, the request is repeated until the timeout of the
+        connection. The first attempt waits for 2 seconds, and each further one twice as long as the
+        one before, up to 8.
         """
         client = self.client
         end = time.monotonic() + self.seconds

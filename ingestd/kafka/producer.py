@@ -23,7 +23,10 @@ _ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send; its key selects the partition, as in Java's producer, if that is None."""
+    """A message to send to a topic.
+
+    If `partition` is None, the partition is selected by the key, as in Java's producer.
+    """
 
     key: bytes | None
     value: bytes | None

@@ -138,7 +138,7 @@ class KafkaSource:
 
     @property
     def uses_tokens(self) -> bool:
-        """Whether the client authenticates by tokens, which expire."""
+        """Whether `mechanism` uses tokens, which expire; `protocol` is not considered."""
         return self.mechanism in {"OAUTHBEARER", _MSK}
 
     @property

@@ -92,14 +92,18 @@ class SchemaReading:
         self._capacity = capacity
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema with this id; None if it or one of its references does not exist."""
+        """Return the schema with this id, with all its references.
+
+        Returns None if the schema or one of its references does not exist, or if references are
+        circular.
+        """
         document = self._protocol.by_id(schema_id)
         return None if document is None else self._complete(document)
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the versions before the schema with this id, with their references, newest first.
 
-        Versions with a missing reference are left out.
+        Versions with a missing or circular reference are left out.
         """
         versions = map(self._version, self._protocol.earlier(schema_id))
         schemas = (self._complete(version) for version in versions if version is not None)

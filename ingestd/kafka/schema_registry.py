@@ -236,8 +236,9 @@ class SchemaRegistry:
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """Return the schema with this id, with its references; None if the registry lacks any.
 
-        Raises SourceError if the registry does not respond or a response is invalid, ConfigError if
-        it rejects the credentials.
+        Returns None also if references are circular. Raises SourceError if the registry does not
+        respond, a response is invalid or the schema has more than 1000 references, and ConfigError
+        if the registry rejects the credentials.
         """
         cache = _caches.setdefault(self.settings, RegistryCache())
         cached = cache.schemas.get(schema_id)
@@ -260,9 +261,10 @@ class SchemaRegistry:
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema, newest first, at most 50 per subject.
 
-        The result is empty for a schema that Confluent's protocol identifies by a GUID. Raises
-        SourceError if the registry does not respond or a response is invalid, ConfigError if it
-        rejects the credentials.
+        Versions with a missing or circular reference are left out, and the result is empty for a
+        schema that Confluent's protocol identifies by a GUID. Raises SourceError if the registry
+        does not respond, a response is invalid or a schema has more than 1000 references, and
+        ConfigError if the registry rejects the credentials.
         """
         cache = _caches.setdefault(self.settings, RegistryCache())
         return self._reading(cache).earlier(schema_id)

@@ -25,7 +25,7 @@ The result is the token, its expiry in seconds since 1970, the principal, and SA
 
 
 def token_function(source: KafkaSource) -> TokenFunction | None:
-    """Return the function that computes the tokens of a source; None if librdkafka needs none.
+    """Return the Python function that computes the tokens of a source; None if `signer` is None.
 
     Packages of AWS are imported only by this function. Raises ConfigError, ImportError,
     RuntimeError or ValueError for invalid properties.

@@ -111,11 +111,11 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 
 
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
-    """Check that a decimal can be passed to Arrow for a column with `scale` fractional digits.
+    """Return a decimal that can be passed to Arrow for a column with `scale` fractional digits.
 
-    Returns the value; a zero with far more fractional digits is returned as 0. Raises ValueError
-    for another value with far more digits, because Arrow would read beyond its tables and might
-    crash.
+    This is `value`, or 0 for a zero with more than `scale` + 38 fractional digits. Raises
+    ValueError for another value with that many, because Arrow would read beyond its tables and
+    might crash.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

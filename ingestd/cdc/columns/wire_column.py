@@ -105,9 +105,9 @@ class WireColumn:
     def declared_as(self, declared: DataType) -> "WireColumn":
         """Return the column with a declared type.
 
-        A time that is declared as an integer is not converted to TIME first, because 24:00:00 is
-        not a valid TIME. Arrays and maps that are declared as strings are JSON, sets and bit
-        strings their text.
+        If a type of strings is declared, arrays and maps become their JSON text, and sets and bit
+        strings their text form. A time that is declared as an integer is not converted to TIME
+        first, because 24:00:00 is not a valid TIME.
         """
         if declared.root in CHARACTER_ROOTS and self.meaning in _WITH_TEXT:
             return replace(self, data_type=STRING, declared=declared)

@@ -88,9 +88,10 @@ class BsonDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change or truncate of a message, or None for other control messages.
+        """Return the change or the truncate in a message.
 
-        Raises RecordError if the message is invalid.
+        Returns None for a null payload, a logical decoding message, and a control message that is
+        not a truncate. Raises RecordError if the message is invalid.
         """
         payload = self._envelopes.open(value)[1]
         if payload == NULL or is_control(self._heads.read(payload), payload, topic):

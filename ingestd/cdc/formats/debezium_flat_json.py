@@ -127,7 +127,7 @@ class FlatDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change or truncate of a message, or None for other control messages.
+        """Return the change or the truncate in a message, or None for another control message.
 
         If the row is null, returns the delete of the row with the message key, or None without a
         key. Raises RecordError if the message is invalid.

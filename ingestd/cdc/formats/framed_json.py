@@ -31,7 +31,7 @@ class FramedJson:
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Remove the schema ids of a chunk's messages, then decode it with the inner decoder.
+        """Remove the schema ids of keys and values, then decode the chunk with the inner decoder.
 
         `known` are the columns of existing target tables, and `declared` the columns whose types
         are configured. Invalid records are returned as rejected records, with their original bytes.

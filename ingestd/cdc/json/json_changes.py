@@ -340,11 +340,11 @@ def _rejected(
 
 
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
-    """Return a batch without the normalizer's hidden fields, and with types that fit its values.
+    """Return a batch without the row fields that are not columns, with types that fit its values.
 
-    A CHAR, VARCHAR, BINARY or VARBINARY that is shorter than a value of its column gets the length
-    of the longest value. A batch of messages that already are normalized events is returned
-    unchanged.
+    These are the fields in `normalizer.hidden`. A CHAR or VARCHAR that is shorter than a value of
+    its column becomes a VARCHAR with the length of the longest value, and a BINARY or VARBINARY a
+    VARBINARY. If `normalizer.is_normalized`, the batch is returned unchanged.
     """
     if normalizer.is_normalized:
         return batch

@@ -174,7 +174,10 @@ def counts(native: NativeColumn) -> Indices:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log positions (n,) of changes in the source database, and a mask (n,) of snapshot rows."""
+    """The log positions of n changes in the source database, and which changes are snapshot rows.
+
+    `position` (n,) is -1 if unknown, and `snapshot` is a mask (n,).
+    """
 
     position: Numbers
     snapshot: Mask

@@ -186,7 +186,8 @@ def read_natively(
     """Read messages by the native reader `native` into changes, whose values are not converted yet.
 
     Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or MsgspecError if
-    `native` is None, or if only Python can decode them; `assemble_changes` can raise these later.
+    `native` is None, or if only Python can decode the messages. `assemble_changes` can raise the
+    same errors later, when it converts the values.
     """
     if native is None:
         raise IrregularError("the messages have no native reader")
@@ -583,8 +584,8 @@ def batch_bounds(
 ) -> Iterator[tuple[int, int]]:
     """Yield the bounds `[start, end)` of consecutive messages that fit into one batch.
 
-    `lacking_in` returns the columns of a message that the table lacks, given the index of the
-    message.
+    A batch ends before the message with which `exceeds_cell_budget` would be true. `lacking_in`
+    returns the columns of a message that the table lacks, given the index of the message.
     """
     start, size = 0, 0
     names: set[str] = set()

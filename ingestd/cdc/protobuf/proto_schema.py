@@ -75,7 +75,8 @@ class ProtoTypes:
     def message_at(self, indexes: Iterable[int]) -> str:
         """Return the full name of the message type at the message indexes of a schema frame.
 
-        Raises ProtobufSchemaError if the message does not exist.
+        `indexes` has at least one index: that of a top-level message, followed by the indexes of
+        nested messages. Raises ProtobufSchemaError if the message does not exist.
         """
         inside = self.tops
         name = ""

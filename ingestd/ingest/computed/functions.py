@@ -223,12 +223,12 @@ def check_call(call: Call) -> None:
 
 
 def source_of(call: Call) -> str | None:
-    """Return the column that a call takes, or None if it takes no column."""
+    """Return the name of the column that a call takes; `now` and `cast` take none: None."""
     return None if call.function in _CONSTANT else call.arguments[0]
 
 
 def type_of_call(call: Call) -> DataType | None:
-    """Return the result type of a function call, or None if it is the type of its column.
+    """Return the result type of a call; None stands for the type of the column that the call takes.
 
     Raises FormatError if the type of a `cast` is invalid.
     """
@@ -240,9 +240,10 @@ def type_of_call(call: Call) -> DataType | None:
 
 
 def constant_of(call: Call, now_ms: int) -> Values:
-    """Evaluate a call that takes no column, such as `now`, to an Arrow scalar.
+    """Evaluate a call that takes no column, `now` or `cast`, to an Arrow scalar.
 
-    `now_ms` is the current time, in milliseconds since the epoch.
+    The call must be accepted by `check_call`. `now_ms` is the current time, in milliseconds since
+    the epoch.
     """
     if call.function == "now":
         return pa.scalar(now_ms, to_arrow_type(_INSTANT))

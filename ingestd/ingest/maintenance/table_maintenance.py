@@ -144,7 +144,7 @@ class TableWork:
 
     @property
     def is_near_stop(self) -> bool:
-        """Whether a bucket has `rules.stop_runs` - 1 sorted runs or more; False if that is None.
+        """Whether a bucket has `rules.stop_runs` - 1 sorted runs or more; False without a limit.
 
         Each batch can add a run to a bucket, and writers wait once a bucket has more runs than
         `stop_runs`: a compaction has to end within two batches.
@@ -153,9 +153,9 @@ class TableWork:
         return stop is not None and self._most_runs >= stop - 1
 
     def is_pressing(self, now: float) -> bool:
-        """Return whether a due compaction should not wait for the end of a backlog.
+        """Return whether a compaction that is due should not wait for the end of a backlog.
 
-        The result is true once it has been due for a minute, or if `is_near_stop`.
+        The result is true if the compaction has been due for a minute, or if `is_near_stop`.
         """
         since = self.first_due_at if self.due_since is None else self.due_since
         return self.is_near_stop or now - since >= _PATIENCE_SECONDS

@@ -140,11 +140,12 @@ def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) 
 
 
 class TopicKeyCheck:
-    """The keys of topics, recorded when a topic is first read, and checked in each batch.
+    """The topic keys of topics, recorded when a topic is first read, and checked in each batch.
 
-    If a topic was deleted and created again, its offsets refer to other records, so a batch must
-    not start with one key and be committed with another. `keys` has the keys that are known
-    already, by source and topic, and `clusters` maps sources to their brokers.
+    A topic key is described at `LogPartition`. If a topic was deleted and created again, its
+    offsets refer to other records, so a batch must not start with one topic key and be committed
+    with another. `keys` has the topic keys that are known already, by source and topic, and
+    `clusters` maps sources to their brokers.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class TopicKeyCheck:
         self.keys = dict(keys)
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Record the keys of topics that no batch has read before.
+        """Record the topic keys of topics that no batch has read before.
 
         Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
         respond.
@@ -170,7 +171,7 @@ class TopicKeyCheck:
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise LogChangedError if a topic has been recreated since it was first read.
 
-        All topics of `ranges` must have a recorded key. A topic that was only deleted is not
+        All topics of `ranges` must have a recorded topic key. A topic that was only deleted is not
         reported. Raises SourceError if brokers do not respond.
         """
         source_topics = {(range_.source, range_.topic) for range_ in ranges}

@@ -87,10 +87,10 @@ class Coverage:
     origin: LogOffsets
 
     def holders(self, log: LogPartition) -> dict[str, Position]:
-        """Return the position of each table in a log; TO_BE stands for tables not created yet.
+        """Return the position in a log by table; that of tables not created yet is under TO_BE.
 
-        A table without a position gets the origin of the log. The result is empty if no table has a
-        position.
+        A table without a position in the log gets the origin of the log. If neither a table nor
+        `finished` has a position in the log, the result is empty.
         """
         key, partition = log
         vectors = {**self.tables, TO_BE: self.finished}
@@ -101,7 +101,10 @@ class Coverage:
 
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[LogPartition, Position]:
-    """Return the position of the most advanced table in each existing log."""
+    """Return the position of the most advanced table in each existing log.
+
+    A log in which no table has a position is left out.
+    """
     positions = {state: covered.holders(state) for state in logs.states}
     return {log: max(held.values()) for log, held in positions.items() if held}
 
@@ -205,7 +208,7 @@ def lost_topics(
     sources: Mapping[TopicName, str],
     accepted: Mapping[str, Collection[str]],
 ) -> list[Loss]:
-    """Return the losses of topics that were read and no longer exist with the same key.
+    """Return the losses of topics that were read and no longer exist with the same topic key.
 
     A table is affected if it has had rows of the topic, or if it covers less of a partition than
     another table, because a rollback removes topics from its progress record. If no table is

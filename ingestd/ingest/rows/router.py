@@ -114,7 +114,9 @@ class Router:
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
         """Return the reason for which records of a source table without a route are rejected.
 
-        Returns None if the records are dropped, as for a table that is excluded by name.
+        Returns None if the records are dropped, as for a table that is excluded by name. Raises
+        PolicyStopError if the table is not included, is not excluded by name, and `unmatched` is
+        "fail".
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:

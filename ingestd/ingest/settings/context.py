@@ -228,7 +228,8 @@ class TableContext:
     def truncated(self, truncate: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated.
 
-        Rows older than the truncate are dropped, and no old values or index entries are used.
+        Rows that precede the truncate, as defined by `TruncatePoint`, are dropped, and no old
+        values or index entries are used. `covered` becomes `truncate.covered`, unless this is None.
         """
         return replace(
             self,

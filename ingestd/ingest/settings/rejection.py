@@ -52,6 +52,7 @@ class RejectionLimiter:
     def check(self, counts: Counts, samples: Sequence[RejectedSample]) -> None:
         """Count the rejected records of an uncommitted batch; `samples` are some of these records.
 
+        Records that were lost before they could be read (`GAP_STAGE`) do not count as rejected.
         Raises PolicyStopError, which contains up to three samples, if a limit is exceeded.
         """
         rejected = sum(n for (stage, _), n in counts.rejected.items() if stage != GAP_STAGE)

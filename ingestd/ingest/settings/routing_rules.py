@@ -146,7 +146,7 @@ class CompiledRule:
         return self._rule.merge_shards
 
     def may_match(self, source_table: SourceTable) -> bool:
-        """Return whether the rule matches the source table in at least one topic.
+        """Return whether the rule can match the source table in some topic.
 
         Only the patterns for database, schema and table are compared, not the one for the topic.
         """

@@ -60,8 +60,9 @@ def span_of(
 ) -> tuple[BatchSpan, PipelineProgress]:
     """Return the positions that a batch covers, and the progress with the new logs of the batch.
 
-    Ranges without records are included only for new logs. If the batch has no new topic and no new
-    log that starts after offset 0, the same `progress` object is returned.
+    `keys` maps (source, topic) to the topic key, for all topics of the batch. Ranges without
+    records are included only for new logs. If the batch has no new topic and no new log that starts
+    after offset 0, the same `progress` object is returned.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
@@ -97,7 +98,8 @@ def with_fingerprints(
 ) -> BatchSpan:
     """Return the span with the fingerprints of its end positions, where they are known.
 
-    `records` maps topic partitions to (offset, checksum) of the last record that was read.
+    `records` maps topic partitions to (offset, checksum) of the last record that was read, and
+    `keys` maps (source, topic) to the topic key.
     """
     until = {key: dict(positions) for key, positions in span.until.items()}
     for where, (offset, checksum) in records.items():

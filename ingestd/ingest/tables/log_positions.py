@@ -105,7 +105,8 @@ def offset_in(vector: Vector, topic_key: str, partition: int, default: int = 0) 
 def furthest(vector: Vector, other: Vector) -> Vector:
     """Merge two vectors of log positions: the position with the larger offset of each log.
 
-    Returns the object `vector` if no offset in `other` is larger and no log is added.
+    If the offsets of a log are equal, it is the position in `vector`. Returns the object `vector`
+    if no offset in `other` is larger and no log is added.
     """
     result: dict[str, Mapping[int, Position]] = {}
     for key, partitions in other.items():
@@ -163,7 +164,7 @@ def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
 def by_name(vector: Vector, keys: TopicKeys) -> dict[str, dict[str, dict[int, int]]]:
     """Return the offsets of a vector by source, topic and partition.
 
-    `keys` has the keys of the topics to include, by source and topic.
+    `keys` has the topic keys of the topics to include, by source and topic.
     """
     named: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic), key in keys.items():

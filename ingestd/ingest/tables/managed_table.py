@@ -101,7 +101,7 @@ class ManagedTable:
 
     @property
     def has_copied_record(self) -> bool:
-        """Whether its record was written for another branch of the table."""
+        """Whether `progress` was written for another branch of the table; False if it is None."""
         return self.progress is not None and self.progress.branch != self.table.branch
 
 

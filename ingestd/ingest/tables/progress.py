@@ -58,7 +58,7 @@ class PipelineProgress:
     0. `topics` maps topic keys to names. `tables` maps each table that has had a record to a
     number, which increases when the table is dropped and created again; `dropped` has the number of
     each table whose drop has been reported. `sources` are the sources whose start positions are
-    set. `accepted` are the keys of topics that were deleted or created again, if their end was
+    set. `accepted` are the topic keys of topics that were deleted or created again, if the end was
     accepted. `routing` is a checksum of the routing configuration.
     """
 
@@ -73,7 +73,7 @@ class PipelineProgress:
     routing: str = ""
 
     def topic_name(self, key: str) -> str:
-        """Return the name of a topic, or its key if no name was recorded."""
+        """Return the name of the topic with the topic key `key`; without a name, return `key`."""
         return self.topics[key].topic if key in self.topics else key
 
     @property

@@ -34,9 +34,10 @@ class RowGroups:
 
 
 def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
-    """Group rows that have equal values in all columns, where null equals null.
+    """Group rows that have equal values in all columns.
 
-    If `columns` is empty, all rows are one group. Without rows, the result has no groups.
+    Null equals null, NaN equals NaN, and -0.0 differs from 0.0. If `columns` is empty, all rows are
+    one group. Without rows, the result has no groups.
     """
     codes: Codes = np.zeros(rows.num_rows, np.int64)
     if not columns:

@@ -43,7 +43,8 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
 def unsized(batch: ChangeBatch, declared: Mapping[str, DataType]) -> ChangeBatch:
     """Return the batch with STRING or BYTES for columns that are declared with a length.
 
-    Values in messages can be longer than the declared length.
+    Only the types in the batch change, and only of columns whose values are strings or bytes
+    already: values in messages can be longer than the declared length.
     """
     sized = [n for n, t in declared.items() if t.length is not None and n in batch.types]
     texts = {n: batch.types[n].root in CHARACTER_ROOTS for n in sized}

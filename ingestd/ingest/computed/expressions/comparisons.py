@@ -13,32 +13,50 @@ from ingestd.ingest.values.row_groups import Values
 
 
 def equal(left: Values, right: Values) -> Values:
-    """Return whether the values of each row are equal; null if one of them is null."""
+    """Return whether the values of each row are equal; null if one of them is null.
+
+    NaN is equal to NaN, and -0.0 to 0.0.
+    """
     return _with_nan(pc.equal, left, right, pc.and_)
 
 
 def not_equal(left: Values, right: Values) -> Values:
-    """Return whether the values of each row differ; null if one of them is null."""
+    """Return whether the values of each row differ; null if one of them is null.
+
+    NaN is equal to NaN, and -0.0 to 0.0.
+    """
     return pc.invert(equal(left, right))
 
 
 def less(left: Values, right: Values) -> Values:
-    """Return whether the left value of each row is less; null if one of them is null."""
+    """Return whether the left value of each row is less; null if one of them is null.
+
+    NaN is equal to NaN and greater than all other numbers, and -0.0 is equal to 0.0.
+    """
     return _with_nan(pc.less, left, right, lambda first, second: pc.and_(pc.invert(first), second))
 
 
 def less_equal(left: Values, right: Values) -> Values:
-    """Return whether the left value of each row is at most the right; null if one is null."""
+    """Return whether the left value of each row is at most the right; null if one is null.
+
+    NaN is equal to NaN and greater than all other numbers, and -0.0 is equal to 0.0.
+    """
     return pc.invert(less(right, left))
 
 
 def greater(left: Values, right: Values) -> Values:
-    """Return whether the left value of each row is greater; null if one of them is null."""
+    """Return whether the left value of each row is greater; null if one of them is null.
+
+    NaN is equal to NaN and greater than all other numbers, and -0.0 is equal to 0.0.
+    """
     return less(right, left)
 
 
 def greater_equal(left: Values, right: Values) -> Values:
-    """Return whether the left value of each row is at least the right; null if one is null."""
+    """Return whether the left value of each row is at least the right; null if one is null.
+
+    NaN is equal to NaN and greater than all other numbers, and -0.0 is equal to 0.0.
+    """
     return pc.invert(less(left, right))
 
 

@@ -72,7 +72,10 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Return an array that is true where both values are equal, or both are NULL, else false."""
+    """Return an array that is true where both values are equal, or both are NULL, else false.
+
+    NaN is equal to NaN, and -0.0 to 0.0.
+    """
     known: Values = pc.fill_null(equal(left, right), _FALSE)
     return pc.or_(known, pc.and_(pc.is_null(left), pc.is_null(right)))
 
