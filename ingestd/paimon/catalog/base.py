@@ -78,7 +78,7 @@ class Identifier:
 
     @property
     def branch(self) -> str | None:
-        """The name of the branch; None for the main branch."""
+        """The branch that `table` names; None if it names none, as for the main branch."""
         return self.table.partition(BRANCH_MARK)[2] or None
 
     def __str__(self) -> str:
@@ -129,14 +129,14 @@ class Catalog(Protocol):
         """Return the table with its newest schema.
 
         Raises TableNotFoundError, which suggests the most similar name, if the table does not
-        exist.
+        exist, and FormatError if its schema is missing or damaged.
         """
         ...
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if it does not exist; the id of `schema` is 0.
+        """Create a table, and its database if it does not exist; the id of `schema` must be 0.
 
         If the table exists, or another process creates it at the same time, raises TableExistsError
         or, with `ignore_if_exists`, returns the existing table, which may have another schema.
@@ -157,9 +157,10 @@ class Catalog(Protocol):
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files.
+        """Delete a table with all its files; external tables of a Hive Metastore keep them.
 
-        Raises TableNotFoundError if it does not exist.
+        Raises TableNotFoundError if the table does not exist, and UnsupportedError if it has files
+        outside its directory, which the catalog cannot delete.
         """
         ...
 
@@ -216,7 +217,8 @@ def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
     """Return the end of a message about a missing name.
 
-    It suggests the most similar of the `known` names, or lists at most ten of them.
+    It suggests the most similar of the `known` names. If none is similar, it lists at most ten of
+    them, or states that none exists.
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)

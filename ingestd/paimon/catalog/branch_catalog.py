@@ -52,7 +52,7 @@ class BranchCatalog:
         """Delete a database, and with `cascade` its tables.
 
         Raises TableNotFoundError if the database does not exist, DatabaseNotEmptyError if it has
-        tables and `cascade` is false.
+        tables and `cascade` is false, and the errors of `base`.
         """
         self.base.drop_database(name, cascade=cascade)
 
@@ -76,7 +76,7 @@ class BranchCatalog:
 
         Partitions of a branch are not registered in a metastore. Raises TableNotFoundError if the
         table or the branch does not exist, UnsupportedError for a branch of a table whose snapshots
-        are published through a server.
+        are published through a server, and the errors of `base`.
         """
         if identifier.branch is None:
             return self.base.get_table(identifier)
@@ -127,9 +127,10 @@ class BranchCatalog:
             return _directory(table, table.branch).alter_table(table, changes, now_ms)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files.
+        """Delete a table as `base` does.
 
-        Raises TableNotFoundError if it does not exist, ConfigError for a branch.
+        Raises TableNotFoundError if it does not exist, ConfigError for a branch, and the errors of
+        `base`.
         """
         refuse_branch(identifier)
         self.base.drop_table(identifier)

@@ -120,8 +120,8 @@ class FilesystemCatalog:
         """Return the table with its newest schema.
 
         Raises TableNotFoundError, which suggests the most similar name, if the table does not
-        exist; FormatError if it has snapshots but no schema; StorageError if its schema exists, but
-        is missing from a listing.
+        exist; FormatError if its newest schema is damaged, or if it has snapshots but no schema;
+        StorageError if its schema exists, but is missing from a listing.
         """
         table = self._directory(identifier).open_table()
         if table is None:

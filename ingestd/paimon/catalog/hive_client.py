@@ -128,7 +128,10 @@ class MetastoreSession:
         return fields
 
     def tables(self, database: str, names: Sequence[str]) -> Sequence[Struct]:
-        """Return the metastore's structures `Table` of those tables `names` that exist."""
+        """Return the metastore's structures `Table` of those tables `names` that exist.
+
+        Raises the errors of `call`.
+        """
         items: Items = self._request_tables(
             "get_table_objects_by_name_req", database, texts(*names)
         )

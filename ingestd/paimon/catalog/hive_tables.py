@@ -125,10 +125,10 @@ class HiveTable:
         return _text(self.fields, _Table.TYPE) == _EXTERNAL and not marked
 
     def location(self, *, in_properties: bool) -> str:
-        """Return the directory of the table.
+        """Return the directory of the table, as stored in its storage descriptor.
 
-        With `in_properties`, the value of the catalog option `location-in-properties`, it is taken
-        from the properties of the table if they have it.
+        With `in_properties`, the value of the catalog option `location-in-properties`, the property
+        of the table with its location takes precedence, if there is one.
         """
         stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
         return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored

@@ -108,10 +108,10 @@ class RestClient:
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """Yield all names of a listing, page by page; `member` is their list in the response.
+        """Yield all names of a listing, page by page.
 
-        Raises NotFoundError if the resource does not exist, StorageError if the listing is invalid
-        or has too many pages.
+        `member` is the field of a response that has the list of names. Raises NotFoundError if the
+        resource does not exist, StorageError if the listing is invalid or has too many pages.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):

@@ -44,8 +44,9 @@ class TableCredentials:
     """The options of a table's store, with credentials that its catalog hands out.
 
     `warehouse` and `catalog` are the arguments of `open_catalog`, by which each process opens the
-    catalog and asks for credentials itself: this object is pickled without any. In Spark's tasks,
-    `catalog` has references instead of secrets. `scheme` is that of the table's path.
+    catalog and asks for credentials itself; credentials are not part of the pickled object. In
+    Spark's tasks, `catalog` has references instead of secrets. `scheme` is that of the table's
+    path.
     """
 
     warehouse: str
@@ -83,9 +84,9 @@ class RenewedToken:
     def current(self) -> frozenset[tuple[str, str]]:
         """Return the options of a token that has not expired.
 
-        Half of its time before a token expires, but at most an hour, the next one is requested; if
-        that fails, the older one is used as long as it is valid. Without a valid one, the errors of
-        `fetch` are raised.
+        The next token is requested an hour before the current one expires, or after half of its
+        time if that is later. If this request fails, the current token is used until it expires.
+        Without a valid token, the errors of `fetch` are raised.
         """
         token, now = self._token, self._now()
         if token is not None:

@@ -86,7 +86,7 @@ def read_sys_table(catalog: Catalog, name: str) -> Iterator[pa.Table]:
     """Yield the rows of a table of `sys`, one Arrow table for each table of the catalog.
 
     The tables are in the order of their databases and names. Raises ConfigError for an unknown
-    name.
+    name, and the errors of `Catalog.get_table`, for example if a table is dropped meanwhile.
     """
     declared = _declared(name)
     for database in catalog.list_databases():

@@ -51,8 +51,8 @@ class TableDirectory:
     def open_table(self) -> FileStoreTable | None:
         """Return the table with its newest schema, or None if the directory contains no table.
 
-        Raises FormatError if there are snapshots but no schema; StorageError if the schema exists,
-        but is missing from a listing.
+        Raises FormatError if the schema is damaged, or if there are snapshots but no schema;
+        StorageError if the schema exists, but is missing from a listing.
         """
         schema = latest_schema(self.io, self._paths)
         if schema is None and snapshot_ids(self.io, self._paths):
@@ -62,8 +62,8 @@ class TableDirectory:
     def create_table(self, schema: TableSchema) -> FileStoreTable | None:
         """Create a table and return it, or return None if the directory contains a table already.
 
-        It is also None if another process creates a table there first. Raises ConfigError if the
-        directory contains snapshots of an older table.
+        The result is also None if another process creates a table there first. Raises ConfigError
+        if the directory contains snapshots of an older table.
         """
         if self.has_table():
             return None

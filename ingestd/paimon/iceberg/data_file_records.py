@@ -23,10 +23,11 @@ _FORMAT = "parquet"
 
 
 def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
-    """Return the exposed data files that a snapshot adds, and the data files that it removes.
+    """Return the exposed data files that a snapshot adds, and all data files that it removes.
 
-    `entries` are the delta manifest entries of the snapshot, in order; `table` has its schema.
-    Raises UnsupportedError for an added file that Iceberg readers cannot read.
+    Exposed files are those that the Iceberg metadata lists (see `is_exposed`). `entries` are the
+    delta manifest entries of the snapshot, in order; `table` has its schema. Raises
+    UnsupportedError for an added file that Iceberg readers cannot read.
     """
     added: dict[str, Json] = {}
     removed: dict[str, tuple[Json, ...]] = {}
@@ -50,8 +51,9 @@ def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> Fil
 def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
     """Return whether the Iceberg metadata of a table lists a live data file.
 
-    It lists all files of a table without a primary key. With one, it lists the files of the highest
-    level or, if it contains deletion vectors, of all levels above 0.
+    Without a primary key, all files are listed. With a primary key, the files of the highest level
+    are listed or, if the metadata contains the table's deletion vectors, the files of all levels
+    above 0.
     """
     if not table.schema.primary_keys:
         return True

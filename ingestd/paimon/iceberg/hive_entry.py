@@ -38,7 +38,8 @@ class HiveEntry:
 
         The entry and its database are created if they do not exist. `schema` has the columns of the
         entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,
-        StorageError if the metastore does not respond.
+        UnsupportedError for a type that Hive does not have, StorageError if the metastore does not
+        respond.
         """
         document = store.document_path(version)
         database, name = self.identifier.database, self.identifier.table

@@ -42,15 +42,15 @@ def update_iceberg(
 ) -> bool:
     """Update a table's Iceberg metadata, if its options enable it; return False if that failed.
 
-    Failures are logged, not raised: they do not affect the commit of the table, and the next call
-    writes the metadata that is missing. With `tags`, the tags of the metadata are updated as well.
-    Branches other than the main branch have no Iceberg metadata. `committed` is a commit of this
-    process, whose entries are then not read again.
+    Failures, also an invalid option value, are logged, not raised: they do not affect the commit of
+    the table, and the next call writes the metadata that is missing. With `tags`, the tags of the
+    metadata are updated as well. For branches other than the main branch, which have no Iceberg
+    metadata, nothing is done. `committed` is a commit of this process, whose entries are then not
+    read again.
     """
-    if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
-        return True
     try:
-        sync_iceberg(table, tags=tags, committed=committed)
+        if table.branch == MAIN_BRANCH and iceberg_settings(table.schema.options) is not None:
+            sync_iceberg(table, tags=tags, committed=committed)
     except _FAILURES as error:
         context = {"table": table.name, "error": str(error)}
         _LOG.warning("iceberg_metadata_failed", extra={"ctx": context}, exc_info=True)

@@ -43,7 +43,7 @@ class IcebergThreads:
         """Request Iceberg metadata for a commit to a table, if its options enable it.
 
         Does not wait until the metadata is written. `name` identifies the table, `committed` is the
-        result of the commit.
+        result of the commit. Raises ConfigError for an invalid option value.
         """
         if iceberg_settings(table.schema.options) is None:
             return

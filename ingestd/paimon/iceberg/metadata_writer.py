@@ -111,11 +111,13 @@ class MetadataWriter:
     def update(
         self, latest: Snapshot, deltas: Mapping[str, Sequence[ManifestEntry]] = _NO_DELTAS
     ) -> SyncResult:
-        """Write the missing documents up to the snapshot `latest`, or a document of it alone.
+        """Write the missing documents up to `latest`, or a document of one snapshot alone.
 
+        If the metadata contains the snapshot `latest` already, it is updated to the newest
+        snapshot. A document of the newest snapshot alone is written (see `begin`) if there is no
+        metadata yet, or if it is damaged or cannot be continued, for example after a rollback.
         `deltas` has entries of snapshots by the name of their delta manifest list; those of other
-        snapshots are read. Damaged metadata, for example, is replaced by a document of `latest`
-        alone (see `begin`).
+        snapshots are read. Raises the errors of `begin`.
         """
         for _ in range(ATTEMPTS):
             try:

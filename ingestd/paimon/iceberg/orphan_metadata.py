@@ -15,9 +15,11 @@ def iceberg_orphans(table: FileStoreTable, older_than_ms: int) -> tuple[Orphan, 
     """Return old files in a table's Iceberg metadata to which no readable document refers.
 
     They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
-    clock. A table without Iceberg metadata, or on another branch than main, has none. Raises
-    FormatError if a document refers to a damaged manifest list, and UnsupportedError if the
-    directory of the metadata depends on the database and the table is not in one.
+    clock. Metadata documents and the version hint are never among them. A table without Iceberg
+    metadata, or on another branch than main, has none. Raises ConfigError for an invalid option
+    value, FormatError if a document refers to a damaged manifest list, and UnsupportedError if the
+    directory of the metadata depends on the database and the table is not in a database directory
+    (DATABASE.db).
     """
     settings = iceberg_settings(table.schema.options)
     if settings is None or table.branch != MAIN_BRANCH:

@@ -227,7 +227,7 @@ def partition_fields(schema: TableSchema) -> list[Json]:
 
 
 def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
-    """Replace the tags of a document by the `tags` whose snapshots it has; return the document.
+    """Return a copy of a document in which the tags are those of `tags` whose snapshots it has.
 
     `tags` are snapshot ids by name.
     """

@@ -150,7 +150,10 @@ HASH_CACHE = HashCache(HASH_CACHE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class PartitionIndex:
-    """The hash index of one partition: the sorted distinct hashes of each bucket."""
+    """The hash index of one partition: the sorted distinct hashes of each bucket.
+
+    A hash should be in one bucket only; if it is in several, lookups return the first of them.
+    """
 
     buckets: Mapping[int, Hashes]
 
@@ -221,7 +224,8 @@ def write_hash_index(
 ) -> IndexManifestEntry:
     """Write a new index file with all hashes of a bucket; return its index entry.
 
-    `partition` is the serialized row, `name` the name of the new file. Raises StorageError.
+    `partition` is the serialized row, `name` the name of the new file. Raises StorageError if the
+    file cannot be written.
     """
     data = encode_hash_index(hashes)
     table.io.write_new(new_index_path(table, partition, bucket, name), data)

@@ -24,11 +24,11 @@ def register_partitions(
     """Report the partitions that a published snapshot added or emptied, if a registry lists them.
 
     `change` is the change that became the snapshot, `entries` are the delta entries of the
-    snapshot. Only snapshots of the main branch are reported. For the first snapshot of a process
-    all partitions are reported, since another process may have ended before it reported its own. An
-    overwrite empties a partition if it deletes files there and adds none, unless it rewrites rows
-    (`change.rewrites`). If the catalog does not respond, a warning is logged, since the snapshot is
-    published.
+    snapshot. Only snapshots of the main branch are reported. While the registry knows no partition,
+    as in a new process, all partitions are reported, since another process may have ended before it
+    reported its own. An overwrite empties a partition if it deletes files there and adds none,
+    unless it rewrites rows (`change.rewrites`). If the catalog does not respond, a warning is
+    logged, since the snapshot is published.
     """
     registry = table.partitions
     if registry is None or table.branch != MAIN_BRANCH:

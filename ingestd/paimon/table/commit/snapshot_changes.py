@@ -132,10 +132,9 @@ def index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries after a change of `state`: the first of each key, and all others.
 
-    A key consists of partition, bucket and index type.
-
-    Raises CommitConflictError if an index file to be removed is not in `state`, or if an index file
-    to be replaced is one of several with its key.
+    A key consists of partition, bucket and index type. Raises CommitConflictError if an index file
+    to be removed is not in `state`, or if an index file to be replaced is one of several with its
+    key.
     """
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)

@@ -292,7 +292,8 @@ _Numbers: TypeAlias = npt.NDArray[Any]
 class ColumnChecksums:
     """Checksums of columns, and of their nested fields, lengths and nulls, by path.
 
-    The rows are added in parts. Equal rows have equal checksums, whatever their parts.
+    The rows are added in parts. Equal rows in the same order have equal checksums, whatever their
+    parts; any NaN is equal to any other, 0.0 is not equal to -0.0.
     """
 
     def __init__(self) -> None:

@@ -135,7 +135,10 @@ class KeyIndex:
         return bucket_ids
 
     def with_changes(self, keys: KeyFingerprints, bucket_ids: BucketIds) -> "KeyIndex":
-        """Return an index in which distinct keys have these bucket ids; -1 removes a key."""
+        """Return an index in which the distinct `keys` have these bucket ids; -1 removes a key.
+
+        The key counts of the old and the new buckets change accordingly.
+        """
         counts = np.zeros(len(self.dictionary), np.int64)
         counts[: len(self.counts)] = self.counts
         for sign, changed in ((-1, self.lookup(keys)), (1, bucket_ids)):

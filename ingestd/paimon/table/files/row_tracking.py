@@ -191,9 +191,10 @@ def column_sources(
 ) -> list[tuple[list[DataFileMeta], list[DataField]]]:
     """Return which columns to read from which files of a group of `row_groups`.
 
-    Each item has files and the columns to read from them. If an item has several files, they are
-    blob files, whose rows follow each other. Columns that no file has, and `_ROW_ID`, are read from
-    the first file. Raises FormatError if blob files do not have all rows.
+    Each item has files and the columns to read from them. A column is read from the first file of
+    the group, the newest, that has it; `_ROW_ID`, and columns that no file has, are read from the
+    first file of all. If an item has several files, they are blob files, whose rows follow each
+    other. Raises FormatError if blob files do not have all rows.
     """
     ids = [{f.id for f in tracked_fields(table.schemas(file.schema_id), file)} for file in group]
     sources: dict[int, list[DataField]] = {}

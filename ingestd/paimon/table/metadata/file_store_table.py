@@ -110,12 +110,15 @@ class FileStoreTable:
 
     @cached_property
     def options(self) -> CoreOptions:
-        """The table options that readers and writers use, parsed and with defaults."""
+        """The table options that readers and writers use, parsed and with defaults.
+
+        Raises ConfigError for an invalid value.
+        """
         return core_options(self.schema)
 
     @cached_property
     def merge_rules(self) -> MergeRules:
-        """The rules for merging rows of one key."""
+        """The rules for merging rows of one key. Raises ConfigError for an invalid option value."""
         return merge_rules(self.schema)
 
     @cached_property

@@ -48,7 +48,7 @@ def split_index_entries(
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
     """Return the first entry of each index key, by key, and all other entries in order.
 
-    The key of an entry is that of `index_key`.
+    A key consists of partition, bucket and index type (`index_key`).
     """
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
@@ -136,7 +136,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list(by_key.values())
 
     def with_changes(self, entries: Iterable[IndexManifestEntry]) -> "IndexEntries":
-        """Return a copy with these entries added; they replace entries with equal keys."""
+        """Return a copy with these entries added; they replace entries with the same index key."""
         new = {index_key(entry): entry for entry in entries}
         changed = self._copy()
         changed._changed = self._changed | new
@@ -182,9 +182,10 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
 def read_index_entries(
     io: FileIO, path: str
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the first entry of each key in an index manifest, by key, and all other entries.
+    """Return the entries of an index manifest: the first of each key, by key, and all others.
 
-    Raises FormatError if the index manifest is missing or damaged.
+    A key consists of partition, bucket and index type (`index_key`); the others are in the order of
+    the manifest. Raises FormatError if the index manifest is missing or damaged.
     """
     by_key, repeated = split_index_entries(_read(io, path))
     return IndexEntries(by_key, io=io, path=path), repeated

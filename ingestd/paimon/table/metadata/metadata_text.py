@@ -60,7 +60,7 @@ def bounds_text(types: Mapping[str, DataType], values: Mapping[str, object]) -> 
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Return counts as `{column=count, column=count}`, ordered by column."""
+    """Return counts as `{column=count, column=count}`, ordered by column; None is `null`."""
     shown = {name: "null" if count is None else str(count) for name, count in counts.items()}
     return "{" + ", ".join(f"{name}={shown[name]}" for name in sorted(shown)) + "}"
 

@@ -35,7 +35,10 @@ class AnyPartitionOf:
 
 
 def is_same_value(left: object, right: object) -> bool:
-    """Return whether two values of a partition column are equal; NaN is equal to itself."""
+    """Return whether two values of a partition column are equal.
+
+    NaN is equal to itself, null (None) too, and 0.0 is equal to -0.0.
+    """
     return left == right or (left != left and right != right)
 
 
@@ -66,7 +69,7 @@ def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> P
     """Return a filter for partitions that have the values of at least one of the specs.
 
     If every spec has all partition columns, the filter is a set of serialized partitions, by which
-    manifests are pruned.
+    manifests are pruned. Without specs, no partition matches.
     """
     keys = table.schema.partition_keys
     if all(len(spec) == len(keys) for spec in specs):

@@ -322,9 +322,10 @@ def _read_index(
 def refuse_replaced(table: FileStoreTable, state: TableState) -> None:
     """Raise CommitConflictError if a table without snapshots was dropped, or created again.
 
-    A change that was written for it has lost its files. After the first snapshot, `refresh_state`
-    notices this. Tables of a REST catalog are not checked: the server does not state the time of
-    their schema, and refuses commits to a table that has another id.
+    Files that were written for the older table are lost then. A table whose `state` has a snapshot
+    is not checked here: `refresh_state` notices that its snapshots are gone. Tables of a REST
+    catalog are not checked either: the server does not state the time of their schema, and refuses
+    commits to a table that has another id.
     """
     if state.snapshot is not None or not table.schema.time_millis:
         return

@@ -34,7 +34,8 @@ class FallbackBranch:
     def partitions(self, table: FileStoreTable, snapshot: Snapshot | None) -> frozenset[bytes]:
         """Return the partitions that readers see in the branch, but not in `snapshot` of `table`.
 
-        They are serialized rows. If `snapshot` is None, the table has no partitions.
+        They are serialized rows. If `snapshot` is None, the table has no partitions. Raises
+        FormatError if a manifest is missing or damaged.
         """
         own = visible_partitions(table, snapshot)
         return visible_partitions(self.table, self.snapshot) - own
@@ -88,7 +89,7 @@ def visible_partitions(table: FileStoreTable, snapshot: Snapshot | None) -> froz
     """Return the partitions, as serialized rows, of a snapshot with files that batch readers see.
 
     Postponed files are not seen, nor files of level 0 if `hides_level_0`. If `snapshot` is None,
-    there are no partitions.
+    there are no partitions. Raises FormatError if a manifest is missing or damaged.
     """
     hidden = hides_level_0(table)
 

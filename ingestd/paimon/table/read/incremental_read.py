@@ -47,10 +47,11 @@ def read_changelog(
 ) -> pa.Table:
     """Return the changes of the snapshots from `from_id` to `to_id` (inclusive) as one table.
 
-    The defaults are the oldest snapshot whose changes are available, and the newest snapshot. The
-    first columns are the snapshot id and the kind (+I, -U, +U, -D). Raises ArgumentError if a
-    snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
-    correctly, and FormatError for a file that is missing or damaged.
+    `from_id` None stands for the oldest snapshot whose changes are available; `to_id` None, or an
+    id after the newest snapshot, for the newest snapshot. The first columns are the snapshot id and
+    the kind (+I, -U, +U, -D). Raises ArgumentError if a snapshot has expired without a changelog,
+    UnsupportedError for a table that cannot be read correctly, and FormatError for a file that is
+    missing or damaged.
     """
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
@@ -61,11 +62,12 @@ def iter_changelog(
 ) -> Iterator[pa.Table]:
     """Yield the changes of the snapshots from `from_id` to `to_id` (inclusive), file by file.
 
-    The defaults are the oldest snapshot whose changes are available, and the newest snapshot.
-    Columns are `change_fields`: the snapshot id, the kind (+I, -U, +U, -D), and the columns of the
-    table. The order is by snapshot, partition and bucket, then as written. Raises ArgumentError if
-    a snapshot has expired without a changelog, UnsupportedError for a table that cannot be read
-    correctly, and FormatError for a file that is missing or damaged.
+    `from_id` None stands for the oldest snapshot whose changes are available; `to_id` None, or an
+    id after the newest snapshot, for the newest snapshot. Columns are `change_fields`: the snapshot
+    id, the kind (+I, -U, +U, -D), and the columns of the table. The order is by snapshot, partition
+    and bucket, then as written. Raises ArgumentError if a snapshot has expired without a changelog,
+    UnsupportedError for a table that cannot be read correctly, and FormatError for a file that is
+    missing or damaged.
     """
     _refuse_changes(table)
     newest = latest_snapshot_id(table.io, table.paths) or 0
@@ -98,10 +100,11 @@ def iter_changed(
 ) -> Iterator[pa.Table]:
     """Yield the rows added by the APPEND snapshots from `first_id` to `last_id`, merged by key.
 
-    The range includes `last_id`, and ends at the newest snapshot (None: there). Rows are merged
-    with each other only, not with older rows. `reader` selects the rows and columns. Raises
-    ArgumentError if a snapshot has expired, UnsupportedError for a table that cannot be read
-    correctly, and FormatError for a file that is missing or damaged.
+    The range includes `last_id`; None, or an id after the newest snapshot, stands for the newest
+    snapshot. The rows of the range are merged with each other, not with older rows. `reader`
+    selects the rows and columns. Raises ArgumentError if a snapshot has expired, UnsupportedError
+    for a table that cannot be read correctly, and FormatError for a file that is missing or
+    damaged.
     """
     table = reader.table
     _refuse_changes(table)

@@ -70,7 +70,8 @@ class KeyFilter:
         """Return the entries of data files in the partitions and buckets that may contain a key.
 
         `index_entries` are the index entries of the snapshot, by which dynamic buckets are found.
-        If the keys may be in any partition, all entries are returned.
+        If the keys may be in any partition, all entries are returned. Raises FormatError if a hash
+        index is missing or damaged.
         """
         if self.anywhere is not None:
             return list(entries)
@@ -85,6 +86,7 @@ class KeyFilter:
         """Return a mask of the rows of a partition that have one of the keys; shape (rows,).
 
         `partition` is the serialized row, `names` are the columns of the trimmed primary key.
+        Raises KeyError if `partitions` is not None and lacks the partition.
         """
         return pa.array(among_keys(rows, self.of_partition(partition), names))
 

@@ -73,8 +73,8 @@ class PointReader:
     ) -> "PointReader":
         """Return the reader of the rows with some keys in the snapshot of a scan target.
 
-        Raises ConfigError for a target that selects changes, and ArgumentError for an unknown
-        column.
+        Raises ConfigError for a target that selects changes, ArgumentError for an unknown column,
+        and the errors of `fallback_branch`.
         """
         if target.between is not None:
             raise ConfigError(
@@ -93,8 +93,9 @@ class PointReader:
     def rows(self) -> Iterator[pa.Table]:
         """Yield the merged rows that have one of the keys, in parts.
 
-        Raises UnsupportedError for a table that cannot be read correctly, FormatError for a file
-        that is missing or damaged.
+        Raises UnsupportedError for a table that cannot be read correctly, ArgumentError for an
+        unknown column, ValueError if the table has no primary key or `keys` lacks one of its
+        columns, FormatError for a file that is missing or damaged.
         """
         refuse_unsupported(self.table.schema, for_write=False)
         if self.snapshot is not None:

@@ -194,8 +194,9 @@ def read_table(
 
     `columns` are the columns to read, `predicate` and `partition_filter` restrict the rows, and
     `key_filter` has the primary keys of the rows to read (None: no restriction). Raises
-    ArgumentError for an unknown snapshot or column, UnsupportedError for a table that cannot be
-    read correctly, FormatError for a file that is missing or damaged.
+    ArgumentError for an unknown snapshot or column, ValueError if the table has no primary key or
+    `key_filter` lacks one of its columns, UnsupportedError for a table that cannot be read
+    correctly, FormatError for a file that is missing or damaged.
     """
     reader = TableReader(table, columns, predicate, partition_filter, key_filter)
     parts = list(_rows(reader, snapshot_id))

@@ -55,13 +55,13 @@ _PERIODS: Mapping[str, Callable[[str], TagPeriod]] = {
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """The automatic tag options of a table, of which `period` has the length and the names.
+    """The automatic tag options of a table; `period` has the length and the names of the periods.
 
-    Times are commit times or, with `by_watermark`,
-    watermarks, in the time zone `zone` (None: the zone of this machine). Tags after the first are
-    created when `delay` has passed after their period. `most` is the maximum number of tags (None:
-    no limit), `retained_ms` their retention time in milliseconds (None: no expiry). With
-    `completed`, a period without a snapshot also gets a tag, as soon as the next snapshot exists.
+    Times are commit times or, with `by_watermark`, watermarks, in the time zone `zone` (None: the
+    zone of this machine). Tags after the first are created when `delay` has passed after their
+    period. `most` is the maximum number of tags (None: no limit), `retained_ms` their retention
+    time in milliseconds (None: no expiry). With `completed`, a period without a snapshot also gets
+    a tag, as soon as the next snapshot exists.
     """
 
     period: TagPeriod
@@ -200,7 +200,8 @@ def make_auto_tags(
 
     Does nothing without the option `tag.automatic-creation`. An existing tag is not moved. With
     `dry_run`, nothing is changed. `now_ms` is the creation time of the tags, in milliseconds of the
-    epoch. Raises ConfigError or UnsupportedError for an option that is invalid or not supported.
+    epoch. Raises ConfigError or UnsupportedError for an option that is invalid or not supported,
+    FormatError if a snapshot, tag or branch is damaged.
     """
     periods = tag_periods(options)
     if periods is None:

@@ -77,13 +77,13 @@ def check_unused_branch(table: FileStoreTable, name: str) -> None:
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
-    """Replace snapshots of the table, from the first id of a branch on, by the branch's snapshots.
+    """Replace snapshots of the table by those of a branch; return the ids of the replaced ones.
 
-    Schemas and tags from that snapshot on are replaced as well. Returns the ids of the replaced
-    snapshots. No writer may run at the same time: its commit would fail, and its expiry could
-    delete files. After an interrupted call, the table has its older snapshots, or the first ones of
-    the branch; another call finishes it. Raises ConfigError if the branch is the table's own, does
-    not exist or has no snapshot.
+    The snapshots from the branch's first id on are replaced, or all (see `replaced_snapshots`), and
+    the schemas and tags from there on as well. No writer may run at the same time: its commit would
+    fail, and its expiry could delete files. After an interrupted call, the table has its older
+    snapshots, or the first ones of the branch; another call finishes it. Raises ConfigError if the
+    branch is the table's own, does not exist or has no snapshot.
     """
     replaced = replaced_snapshots(table, name)
     io, paths, branch_paths = table.io, table.paths, on_branch(table, name).paths
@@ -105,9 +105,10 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """Return the ids of the snapshots of the table that `fast_forward` replaces.
 
-    These are all if the snapshots of the branch would not continue the older ones, because the
-    branch has expired some, or the table was rolled back since. Raises ConfigError if the branch is
-    the table's own, does not exist or has no snapshot.
+    These are the snapshots from the first id of the branch on. If the snapshot before that id is
+    missing in the table, or is not the one on which the first snapshot of the branch was committed,
+    all snapshots of the table are replaced. Raises ConfigError if the branch is the table's own,
+    does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")

@@ -37,10 +37,11 @@ def mark_done_partitions(
 ) -> tuple[str, ...]:
     """Mark the partitions that are done; return the paths of the success files that were due.
 
-    Partitions of other branches than main are not marked: their directories are those of the table.
-    `now_ms` is in milliseconds of the epoch. Raises FormatError for a damaged success file,
-    StorageError if the catalog does not respond, and UnsupportedError if
-    `partition.timestamp-formatter` is not supported.
+    `options` are the options of the table; none is done unless both `partition.time-interval` and
+    `partition.idle-time-to-done` are set. Partitions of other branches than main are not marked:
+    their directories are those of the table. `now_ms` is in milliseconds of the epoch. Raises
+    FormatError for a damaged success file, StorageError if the catalog does not respond, and
+    UnsupportedError if `partition.timestamp-formatter` is not supported.
     """
     if table.branch != MAIN_BRANCH:
         return ()

@@ -44,7 +44,7 @@ def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: i
     """Expire long-lived changelogs; return the expired ids and the deleted files.
 
     `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting anything, if a
-    remaining snapshot, tag or branch is damaged.
+    remaining snapshot, a tag, a branch or a consumer file is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:
@@ -56,7 +56,7 @@ def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: i
 def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Return what `expire_changelogs` would delete at `now_ms`, in milliseconds of the epoch.
 
-    Raises FormatError if a remaining snapshot, tag or branch is damaged.
+    Raises FormatError if a remaining snapshot, a tag, a branch or a consumer file is damaged.
     """
     ids = changelog_ids(table)
     latest = latest_snapshot_id(table.io, table.paths)

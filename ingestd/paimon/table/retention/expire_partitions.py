@@ -52,11 +52,12 @@ def expire_partitions(
 ) -> ExpiredPartitions:
     """Drop expired partitions; do nothing without the option `partition.expiration-time`.
 
-    At most `partition.expiration-max-num` partitions are dropped per call, ordered by name, with
-    `partition.expiration-batch-size` partitions per snapshot (default: all in one snapshot). With
-    `dry_run`, they are only returned. `now_ms` is in milliseconds of the epoch. Raises ConfigError
-    or UnsupportedError for an option that is invalid or not supported, and CommitConflictError or
-    CommitUnknownError if a commit fails.
+    `options` are the options of the table. At most `partition.expiration-max-num` partitions are
+    dropped per call, ordered by name, with `partition.expiration-batch-size` partitions per
+    snapshot (default: all in one snapshot). With `dry_run`, they are only returned. `now_ms` is in
+    milliseconds of the epoch. Raises ConfigError or UnsupportedError for an option that is invalid
+    or not supported, and CommitConflictError, CommitUnknownError or LockUnavailableError if a
+    commit fails.
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()

@@ -62,7 +62,7 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
 
     `settings` are the table's retention options. Writers, readers and another expiry may run at the
     same time. `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting
-    anything, if a remaining snapshot, tag or branch is damaged.
+    anything, if a remaining snapshot, a tag, a branch or a consumer file is damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)
@@ -90,7 +90,7 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
 def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Return what `expire_snapshots` would delete at `now_ms`, in milliseconds of the epoch.
 
-    Raises FormatError if a remaining snapshot, tag or branch is damaged.
+    Raises FormatError if a remaining snapshot, a tag, a branch or a consumer file is damaged.
     """
     gone = expired_consumers(table, now_ms, settings.consumer_ms)
     ids = snapshot_ids(table.io, table.paths)
@@ -249,7 +249,8 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
 def used_by_other_branches(table: FileStoreTable) -> set[str]:
     """Return the names, without directories, of all files that other branches may need.
 
-    Other branches are all but that of `table`. Raises FormatError if one of them is damaged.
+    Other branches are all but that of `table`. Raises FormatError if one of them is damaged,
+    ArgumentError if one has no schema.
     """
     if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
         return set()

@@ -74,8 +74,9 @@ class TagNeeds:
 def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
     """Return the paths of the data files, with extra files, that the delta of a snapshot deleted.
 
-    Files for which `keep` is true, and files that the delta added again in another level, are left
-    out. Returns [], and logs a warning, if a manifest is missing, as after an interrupted expiry.
+    Left out are files for which `keep`, called with the manifest entry, returns True, and files
+    that the delta added again in another level. Returns [], and logs a warning, if a manifest is
+    missing, as after an interrupted expiry.
     """
     deleted: dict[str, ManifestEntry] = {}
     try:

@@ -192,7 +192,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tags: Collection[str]) -> 
     """Return the snapshots and tagged snapshots of all branches, each with the table on its branch.
 
     The tags `but_tags` of the table's own branch are left out. Raises FormatError if a snapshot or
-    tag is damaged.
+    tag is damaged, ArgumentError if a branch has no schema.
     """
     references: list[Reference] = []
     for branch in all_branches(table):

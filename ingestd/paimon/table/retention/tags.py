@@ -46,9 +46,11 @@ def create_tag(
 ) -> None:
     """Tag a snapshot; with `must_exist`, move an existing tag to the snapshot.
 
-    With `retained_ms` (None: the tag does not expire), the tag contains its creation time `now_ms`,
-    in local time as in Java, and its retention time; both are in milliseconds. Raises ConfigError
-    if the name is invalid or in use, or with `must_exist`, ArgumentError if the tag does not exist.
+    With `retained_ms` (None: the tag does not expire), the tag stores this retention time and its
+    creation time, which as in Java is a local time. `now_ms` is the creation time in milliseconds
+    of the epoch, `retained_ms` is in milliseconds, too. Raises ConfigError if the name is invalid
+    or in use. With `must_exist`, raises ArgumentError if the tag does not exist, FormatError if its
+    file is damaged.
     """
     check_name("tag", name)
     if tag_path(table.paths, name) == tag_success_path(table.paths, "").rpartition("/")[0]:

@@ -79,7 +79,8 @@ def count_postponed_rows(
 ) -> int:
     """Return the number of postponed rows of `state`, before they are merged.
 
-    `partition_filter` restricts the partitions (None: all).
+    `partition_filter` restricts the partitions (None: all). Raises FormatError if a manifest is
+    missing or damaged.
     """
     postponed = live_entries(
         table,

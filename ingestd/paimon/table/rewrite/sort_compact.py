@@ -77,9 +77,9 @@ class SortedPartition:
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
     """Return the columns to sort by, in the order of `columns`.
 
-    Raises ConfigError for a table that cannot be sorted, an unknown strategy, no columns, an
-    unknown or repeated column, and a column whose type has no order; UnsupportedError for a table
-    that cannot be written.
+    `strategy` is the kind of order, one of `STRATEGIES`. Raises ConfigError for a table that cannot
+    be sorted, an unknown strategy, no columns, a repeated column, and a column whose type has no
+    order; ArgumentError for an unknown column; UnsupportedError for a table that cannot be written.
     """
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
         raise ConfigError(
@@ -130,10 +130,11 @@ def sort_compact(
 ) -> Iterator[SortedPartition]:
     """Rewrite partitions in sorted order; yield each after it was committed in a COMPACT snapshot.
 
-    `clock_ms` returns the current time in milliseconds of the epoch. `partition_filter` selects
-    partitions (None: all). Raises ConfigError for invalid columns, an unknown strategy or a table
-    that cannot be sorted; CommitConflictError if another process has replaced files of a partition
-    or deleted rows of it; FormatError for a damaged file; StorageError if the local disk is full.
+    `strategy` is one of `STRATEGIES`. `clock_ms` returns the current time in milliseconds of the
+    epoch. `partition_filter` selects partitions (None: all). Raises ConfigError for invalid
+    columns, an unknown strategy or a table that cannot be sorted; UnsupportedError for a table that
+    cannot be written; CommitConflictError if another process has replaced files of a partition or
+    deleted rows of it; FormatError for a damaged file; StorageError if the local disk is full.
     Committed partitions stay sorted; new files of other partitions are deleted.
     """
     fields = sort_fields(table, columns, strategy)
@@ -214,7 +215,10 @@ class SortOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByColumns:
-    """The sort order by several columns, nulls first."""
+    """The sort order by the columns `names`, most significant first; nulls precede other values.
+
+    Rows that are equal in all of these columns stay in their order.
+    """
 
     names: tuple[str, ...]
 
@@ -238,8 +242,9 @@ class ByColumns:
 class ByAll:
     """The z-order of several columns, which sorts by all of them at once.
 
-    Each value is represented by its rank among the values of its column in a sample. `samples` has
-    the sorted distinct values of the sample by column, as unsigned numbers.
+    Each value is represented by its rank among the values of its column in a sample; nulls have the
+    lowest rank. `samples` has the sorted distinct values of the sample by column, as unsigned
+    numbers.
     """
 
     samples: dict[str, npt.NDArray[np.uint64]]
@@ -282,11 +287,12 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 
 
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
-    """Yield the rows of `read` in the given order, in parts of at most about `MEMORY` bytes.
+    """Yield the rows of `read` in the given order, in parts of at most about twice `MEMORY` bytes.
 
     Each call of `read`, of which there may be two, yields all rows; `size` is their approximate
-    size in bytes; `sample` has some of them, with the sort columns. Raises StorageError if the
-    local disk is full.
+    size in bytes; `sample` has some of them, with the sort columns. If the rows exceed the memory
+    and nearly all are equal, each part is sorted by itself, without an order between the parts.
+    Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:

@@ -60,7 +60,7 @@ def analyze_table(
     `columns` are the columns to analyze (None: all), `now_ms` is the time of the snapshot in
     milliseconds of the epoch. Raises ConfigError for a table without a snapshot or an unknown
     column, UnsupportedError for a table that cannot be read correctly, FormatError for a damaged
-    file, and CommitConflictError or CommitUnknownError if the commit fails.
+    file, and CommitConflictError, CommitUnknownError or LockUnavailableError if the commit fails.
     """
     state = load_state(table)
     if state.snapshot is None:

@@ -84,7 +84,7 @@ TABLE_INDEXES = (
 def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `files`: the live data files of a snapshot, without postponed files.
 
-    Returns [] if `snapshot` is None.
+    Returns [] if `snapshot` is None. Raises FormatError if a manifest is missing or damaged.
     """
     return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
 
@@ -110,7 +110,7 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 def file_key_range_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `file_key_ranges`: the same files as in `files`, without statistics.
 
-    Returns [] if `snapshot` is None.
+    Returns [] if `snapshot` is None. Raises FormatError if a manifest is missing or damaged.
     """
     entries = [entry for entry in live_files(table, snapshot) if entry.bucket >= 0]
     return [(*_file_cells(table, entry), entry.file.first_row_id) for entry in entries]
@@ -129,9 +129,9 @@ def _file_cells(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 
 
 def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `manifests`: base, delta and changelog manifests of a snapshot.
+    """Return the rows of `manifests`: base, then delta, then changelog manifests of a snapshot.
 
-    Returns [] if `snapshot` is None.
+    Returns [] if `snapshot` is None. Raises FormatError if a manifest list is missing or damaged.
     """
     return [] if snapshot is None else [_manifest(table, m) for m in _manifests(table, snapshot)]
 
@@ -194,9 +194,10 @@ def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestE
 
 
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the rows of `partitions`, ordered by name; records are counted before merging.
+    """Return the rows of `partitions`, ordered by name, without postponed files.
 
-    Returns [] if `snapshot` is None.
+    Records are counted before merging. Returns [] if `snapshot` is None. Raises FormatError if a
+    manifest is missing or damaged.
     """
     return [(*cells, None, None, None, None) for cells in partition_totals(table, snapshot)]
 
@@ -204,8 +205,9 @@ def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cel
 def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return name, records, bytes, files and time of the last change of each partition.
 
-    The result is ordered by name. The time is in milliseconds of the epoch; records are counted
-    before merging. Returns [] if `snapshot` is None.
+    The result is ordered by name; postponed files do not count. The time is in milliseconds of the
+    epoch; records are counted before merging. Returns [] if `snapshot` is None. Raises FormatError
+    if a manifest is missing or damaged.
     """
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]
@@ -215,7 +217,8 @@ def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[C
 def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `buckets`, ordered by partition and number.
 
-    Records are counted before merging. Returns [] if `snapshot` is None.
+    Postponed rows are in the bucket -2; records are counted before merging. Returns [] if
+    `snapshot` is None. Raises FormatError if a manifest is missing or damaged.
     """
     entries = live_files(table, snapshot)
     groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
@@ -229,7 +232,8 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
 def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `table_indexes`: hash indexes and deletion vectors of a snapshot.
 
-    Returns [] if `snapshot` is None.
+    Returns [] if `snapshot` is None. Raises FormatError if the index manifest is missing or
+    damaged.
     """
     entries = [] if snapshot is None else index_entries(table, snapshot)
     return [_index(table, entry) for entry in entries]

@@ -69,7 +69,10 @@ BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAM
 
 
 def snapshot_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of `snapshots`, oldest first."""
+    """Return the rows of `snapshots`, oldest first.
+
+    Raises FormatError if a snapshot file is damaged.
+    """
     ids = snapshot_ids(table.io, table.paths)
     snapshots = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
     return [_snapshot(snapshot) for snapshot in snapshots if snapshot is not None]
@@ -86,7 +89,10 @@ def _snapshot(snapshot: Snapshot) -> Cells:
 
 
 def tag_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of the system table `tags`, ordered by tag name."""
+    """Return the rows of the system table `tags`, ordered by tag name.
+
+    Raises FormatError if the file of a tag is damaged.
+    """
     return [_tag(table, name) for name in tag_names(table.io, table.paths)]
 
 
@@ -129,7 +135,10 @@ def _duration(seconds: float) -> str:
 
 
 def schema_rows(table: FileStoreTable) -> list[Cells]:
-    """Return the rows of `schemas`, oldest first."""
+    """Return the rows of `schemas`, oldest first.
+
+    Raises FormatError if a schema file is damaged.
+    """
     return [_schema(table, schema_id) for schema_id in schema_ids(table.io, table.paths)]
 
 

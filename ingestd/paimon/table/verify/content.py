@@ -236,9 +236,9 @@ def check_levels(
     """Check the files of a bucket, at least one, against each other; add problems to `findings`.
 
     All files must have the same bucket count. In a primary-key table, files of the same level above
-    0 must have disjoint key ranges, and level-0 files with overlapping key ranges should have
-    disjoint ranges of sequence numbers (else a warning). Of postponed files only the bucket count
-    is checked.
+    0 must have disjoint key ranges. Level-0 files that follow each other by smallest sequence
+    number and have overlapping key ranges should have disjoint ranges of sequence numbers (else a
+    warning). Of postponed files only the bucket count is checked.
     """
     totals = {entry.total_buckets for entry in entries}
     if len(totals) > 1:

@@ -264,6 +264,17 @@ def test_a_branch_has_no_metadata_of_its_own() -> None:
     assert not table.io.exists(f"{table.path}/metadata")
 
 
+def test_an_invalid_option_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
+    table = new_table()
+    write(table, 1)
+    options = {**table.schema.options, "metadata.iceberg.format-version": "two"}
+    with caplog.at_level(logging.WARNING):
+        assert not update_iceberg(table.with_schema(replace(table.schema, options=options)))
+    assert "metadata.iceberg.format-version" in str(caplog.records[-1].__dict__["ctx"])
+    assert update_iceberg(table)
+    assert shown(table) == ([1], 1)
+
+
 def test_a_change_that_readers_cannot_follow_waits_for_a_compaction(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
