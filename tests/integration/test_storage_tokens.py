@@ -109,6 +109,20 @@ def test_a_token_that_is_withdrawn_early_fails_one_attempt(s3: S3Server) -> None
         assert len(server.given) == 2
 
 
+def test_a_stream_reads_on_with_another_token_after_one_was_withdrawn(s3: S3Server) -> None:
+    with TokenCatalog(s3, {"streamed": "streamed"}, seconds=3600) as server:
+        table = catalog_of(server).create_table(Identifier("shop", "streamed"), SCHEMA)
+        large = f"{table.path}/large"
+        table.io.write_new(large, bytes(9 << 20))
+        with table.io.open_input(large) as stream:
+            assert stream.read(1) == b"\0"
+            s3.delete_account(server.given[0][1])
+            with pytest.raises(StorageError, match=r"cannot read from 1: .*/large: .*403"):
+                stream.read(1)
+            assert stream.read(1) == b"\0"
+        assert len(server.given) == 2
+
+
 def test_maintenance_and_commands_use_the_credentials_of_a_table(
     s3: S3Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

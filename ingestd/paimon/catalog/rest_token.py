@@ -14,14 +14,13 @@ from typing import Protocol, cast
 from ingestd.errors import IngestdError
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.catalog.rest_messages import StorageToken
-from ingestd.paimon.io.store_options import storage_options, with_credentials
+from ingestd.paimon.io.store_options import MOST_CREDENTIALS, storage_options, with_credentials
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_MARGIN = 3600.0
 _RETRIES = 5
 _RETRY_SECONDS = 10.0
 _LEAST_SECONDS = 1.0
-_MOST_TABLES = 4096
 
 Fetch = Callable[[int], StorageToken]
 """Ask the catalog for a token; the argument is how often a busy server is asked again."""
@@ -123,7 +122,7 @@ class RenewedToken:
         return token
 
 
-@lru_cache(maxsize=_MOST_TABLES)
+@lru_cache(maxsize=MOST_CREDENTIALS)
 def _renewed(credentials: TableCredentials) -> RenewedToken:
     store = storage_options(dict(credentials.catalog))
 

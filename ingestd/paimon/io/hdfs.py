@@ -20,9 +20,9 @@ from hdfs_native import WriteOptions
 from hdfs_native._internal import RawClient
 
 from ingestd.crash_points import CrashPoint, reach
-from ingestd.errors import ConfigError, StorageError
+from ingestd.errors import ConfigError, StorageError, UnsupportedError
 from ingestd.paimon.io.entries import DirectoryEntry
-from ingestd.paimon.io.hdfs_client import FAILURES, Hdfs, failure_text, hdfs_error, is_unknown
+from ingestd.paimon.io.hdfs_client import FAILURES, Hdfs, hdfs_error, is_unknown
 from ingestd.paimon.io.local import room_for
 from ingestd.paimon.io.range_reader import RangeReader
 
@@ -126,13 +126,14 @@ class HdfsFileIO:
 
     def delete_quietly(self, path: str) -> None:
         """Delete a file if it exists; log a failure, never raise it."""
-        hdfs, hdfs_path = self._resolve(path)
         try:
-            hdfs.with_retries(lambda client: client.delete(hdfs_path, False))
-        except FAILURES as error:
-            _LOG.warning(
-                "file_not_deleted", extra={"ctx": {"path": path, "error": failure_text(error)}}
-            )
+            hdfs, hdfs_path = self._resolve(path)
+            with _storage_errors("delete", path, missing_passes=True):
+                hdfs.with_retries(lambda client: client.delete(hdfs_path, False))
+        except FileNotFoundError:
+            return
+        except (ConfigError, StorageError, UnsupportedError) as error:
+            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": error.message}})
 
     def delete_empty_directory(self, path: str) -> bool:
         """Delete an empty directory; return False if it is missing, not empty or a file."""

@@ -13,10 +13,11 @@ import contextlib
 import logging
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from ingestd.paimon.io.range_reader import RangeReader
 from ingestd.paimon.io.store_options import (
     AZURE,
     GCS,
+    MOST_CREDENTIALS,
     S3,
     SCHEMES,
     Family,
@@ -67,8 +69,8 @@ _RETRIES: Any = {
 }
 _PLAIN: Any = {"allow_http": True}
 _MOST_SAID = 1000
-_MOST_CLIENTS = 1024
-"""More than a pipeline has tables, because a catalog may give each of them its own credentials."""
+_MOST_CLIENTS = 64
+"""Buckets with constant options; clients with credentials that expire are not among them."""
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
@@ -163,13 +165,12 @@ class ObjectFileIO:
         """Delete an object if it exists; log a failure, never raise it."""
         try:
             store, key = self._resolve(path)
-            obstore.delete(store, key)
-        except _MISSING:
+            with self._errors("delete", path, missing_passes=True):
+                obstore.delete(store, key)
+        except FileNotFoundError:
             return
-        except (BaseError, ConfigError, StorageError, UnsupportedError) as error:
-            _LOG.warning(
-                "file_not_deleted", extra={"ctx": {"path": path, "error": failure_text(error)}}
-            )
+        except (ConfigError, StorageError, UnsupportedError) as error:
+            _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": error.message}})
 
     def delete_empty_directory(self, path: str) -> bool:
         """Delete an empty directory; return False if it is not empty or was not created.
@@ -226,7 +227,13 @@ class ObjectFileIO:
             size = int(response.meta["size"])
             if size <= _WHOLE_BYTES:
                 return pa.BufferReader(pa.py_buffer(response.bytes()))
-        return pa.PythonFile(ObjectReader(partial(self._resolve, path), path, size), mode="r")
+        return pa.PythonFile(ObjectReader(self, path, size), mode="r")
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return `length` bytes of an object from the offset `start` on. Raises StorageError."""
+        store, key = self._resolve(path)
+        with self._errors(f"read from {start}:", path):
+            return obstore.get_range(store, key, start=start, length=length).to_bytes()
 
     @contextlib.contextmanager
     def _errors(self, what: str, path: str, *, missing_passes: bool = False) -> Iterator[None]:
@@ -242,32 +249,52 @@ class ObjectFileIO:
     def _resolve(self, path: str) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")
         bucket, _, key = rest.partition("/")
-        options = self.options if self.credentials is None else self.credentials.current()
-        return open_store(scheme, bucket, options), key.strip("/")
+        if self.credentials is None:
+            return open_store(scheme, bucket, self.options), key.strip("/")
+        return _renewed_client(scheme, bucket, self.credentials).current(), key.strip("/")
 
 
 class ObjectReader(RangeReader):
-    """Seekable stream of an object; each read is one request. Raises StorageError with the path.
+    """Seekable stream of an object of `size` bytes; each read is one request by `file_io`.
 
-    `resolve` returns the store, with credentials that are valid now, and the object's key in it;
-    `path` is the path in messages, and `size` is in bytes.
+    Reads raise StorageError with the path.
     """
 
-    def __init__(
-        self, resolve: Callable[[], tuple[ObjectStore, str]], path: str, size: int
-    ) -> None:
+    def __init__(self, file_io: ObjectFileIO, path: str, size: int) -> None:
         super().__init__(size)
-        self._resolve = resolve  # before each request, as credentials may expire meanwhile
+        self._io = file_io
         self._path = path
 
     def read_range(self, start: int, length: int) -> bytes:
         """Return `length` bytes of the object from the offset `start` on. Raises StorageError."""
-        store, key = self._resolve()
-        try:
-            content = obstore.get_range(store, key, start=start, length=length)
-        except (BaseError, OSError) as error:
-            raise StorageError(f"cannot read {self._path} from {start}: {error}") from error
-        return content.to_bytes()
+        return self._io.read_range(self._path, start, length)
+
+
+class RenewedClient:
+    """The client of a bucket with credentials that expire, made again when they have changed."""
+
+    def __init__(self, scheme: str, bucket: str, credentials: StoreCredentials) -> None:
+        self._scheme, self._bucket, self._credentials = scheme, bucket, credentials
+        self._lock = threading.Lock()
+        self._options: frozenset[tuple[str, str]] | None = None
+        self._client: ObjectStore | None = None
+
+    def current(self) -> ObjectStore:
+        """Return a client with credentials that are valid now.
+
+        Raises the errors of `StoreCredentials.current` and of `open_store`.
+        """
+        options = self._credentials.current()
+        with self._lock:
+            if self._client is None or options != self._options:
+                self._client = _make_client(self._scheme, self._bucket, options)
+                self._options = options
+            return self._client
+
+
+@lru_cache(maxsize=MOST_CREDENTIALS)
+def _renewed_client(scheme: str, bucket: str, credentials: StoreCredentials) -> RenewedClient:
+    return RenewedClient(scheme, bucket, credentials)
 
 
 def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
@@ -347,12 +374,16 @@ def _holds(store: ObjectStore, key: str, file: Path) -> bool:
 
 @lru_cache(maxsize=_MOST_CLIENTS)
 def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
-    """Return this process's client of a bucket.
+    """Return this process's client of a bucket with constant options.
 
     `bucket` is the part of the path between its scheme and the first slash: for Azure,
     `container@account.host`. Raises UnsupportedError for a scheme that is not in `SCHEMES`,
     ConfigError for options that the store's client refuses.
     """
+    return _make_client(scheme, bucket, options)
+
+
+def _make_client(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
     family = SCHEMES.get(scheme)
     if family is None:
         raise UnsupportedError(f"{scheme}://{bucket}: there is no store for this scheme")

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from ingestd.errors import ConfigError, UnsupportedError
 
+MOST_CREDENTIALS = 4096
+"""Credentials that expire, with their clients, that a process keeps: those of as many tables."""
 _OBJECTS = "ingestd.paimon.io.object_store"
 
 
@@ -23,6 +25,8 @@ class StoreCredentials(Protocol):
     def discard(self) -> None:
         """Forget the credentials, which the store has refused."""
         ...
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,15 @@ def test_a_deletion_that_fails_is_quiet_and_others_are_reported(names: FakeHdfs)
         io.delete_empty_directory(f"{ROOT}/d")
 
 
+def test_a_deletion_whose_cluster_cannot_be_found_is_logged_and_not_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    HdfsFileIO().delete_quietly("hdfs://lake/w/x")
+    assert "file_not_deleted" in caplog.messages
+
+
 def test_an_encrypted_directory_is_refused_by_name(names: FakeHdfs) -> None:
     names.before["create"] = [UnknownFeatureError("File encryption")]
     with pytest.raises(UnsupportedError, match=r"lake/f: File encryption"):
