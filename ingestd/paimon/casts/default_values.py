@@ -32,7 +32,8 @@ def check_default_values(schema: TableSchema) -> None:
 def default_value(field: DataField) -> Array:
     """Return the default value of a column that has one, as an Arrow array of length 1.
 
-    Raises SchemaConflictError, naming the column, if it is invalid for the column's type.
+    Single quotes around the declared text are removed. Raises SchemaConflictError, naming the
+    column, if the text is invalid for the column's type.
     """
     text = field.default_value or ""
     if len(text) > 1 and text[0] == text[-1] == "'":

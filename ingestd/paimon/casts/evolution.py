@@ -152,7 +152,7 @@ def cast_array(array: Array, source: DataType, target: DataType) -> Array:
     """Cast values to another data type; nulls remain null.
 
     Raises UnsupportedError for a cast that does not exist, for a text that is invalid for the
-    target type, and for a value outside its range if Java raises an error for the value, too.
+    target type, and for a value outside the target's range for which Java raises an error.
     """
     if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
         return array
@@ -292,7 +292,10 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 
 
 def masked_offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
-    """Return the n + 1 offsets of n lists or maps, null for each null list or map."""
+    """Return the offsets (n + 1,) of n lists or maps.
+
+    Each is where a list or map begins, or null if that is null; the last is where the last ends.
+    """
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
     masked: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))

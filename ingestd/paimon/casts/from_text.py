@@ -240,8 +240,9 @@ def _content(text: str, root: str) -> tuple[str, bool]:
 def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
     """Split a string at the commas outside quotes and brackets.
 
-    Empty elements are dropped, and blanks around elements are removed. Without `keep_marks`,
-    quotes, backslashes and characters after a backslash are removed.
+    Empty elements are dropped; then blanks around elements are removed, so that an element of
+    blanks is returned as "". Without `keep_marks`, quotes, backslashes and characters after a
+    backslash are removed.
     """
     parts: list[str] = []
     current: list[str] = []

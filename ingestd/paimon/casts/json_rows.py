@@ -19,7 +19,8 @@ def json_rows(lines: Sequence[str], fields: Sequence[DataField], options: Option
     """Parse lines, each a JSON object, into rows with the columns `fields`.
 
     A member that an object lacks is null. Raises ValueError for a line that is not JSON, and for an
-    invalid value; with the option `json.ignore-parse-errors`, an invalid value is null instead.
+    invalid value, such as a line that is an array; with the option `json.ignore-parse-errors`, an
+    invalid value is null instead.
     """
     lenient = text_options.JSON_IGNORE_ERRORS.of(options)
     rows: list[Any] = [_DECODER.decode(line) for line in lines]

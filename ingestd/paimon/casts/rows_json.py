@@ -100,7 +100,7 @@ def sort_lines(lines: Iterable[str]) -> list[str]:
 
 
 def utf16(text: str) -> bytes:
-    """Return the UTF-16 code units of a text, the sort key of lines and of map keys."""
+    """Return a text in big-endian UTF-16: a sort key that orders texts as Java does."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -78,7 +78,7 @@ class Identifier:
 
     @property
     def branch(self) -> str | None:
-        """The branch that `table` names; None if it names none, as for the main branch."""
+        """The branch that `table` names; None (the main branch) if it names none."""
         return self.table.partition(BRANCH_MARK)[2] or None
 
     def __str__(self) -> str:
@@ -86,7 +86,10 @@ class Identifier:
 
 
 class Catalog(Protocol):
-    """Databases and tables of one warehouse."""
+    """Databases and tables of one warehouse.
+
+    Methods raise StorageError if the storage or the server of the catalog does not respond.
+    """
 
     def list_databases(self) -> list[str]:
         """Return the names of all databases, sorted."""

@@ -55,7 +55,7 @@ class FilesystemCatalog:
     """A catalog without a server; `warehouse` is an absolute path.
 
     If `case_sensitive` is false, new names must not have capitals, so that engines that convert
-    names to lower case find them.
+    names to lower case find them. Methods raise StorageError if the storage fails.
     """
 
     warehouse: str

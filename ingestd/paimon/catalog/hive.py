@@ -65,8 +65,9 @@ _NO_ENVIRONMENT = structure({1: text_map({})})
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "HiveCatalog":
     """Return the catalog of a metastore, without connecting.
 
-    Raises ConfigError for an unknown or invalid option, UnsupportedError for an authentication or a
-    protocol that is not supported.
+    `warehouse` is the directory of the databases that the catalog will create. Raises ConfigError
+    for an unknown or invalid option, UnsupportedError for an authentication or a protocol that is
+    not supported.
     """
     store = storage_options(options)
     file_io_for(warehouse, store)
@@ -79,7 +80,7 @@ class HiveCatalog:
 
     `warehouse` is the directory of the databases that this catalog creates; `store` has the options
     of the store that contains the files. New names must not have capitals, because Hive converts
-    names to lower case.
+    names to lower case. Methods raise StorageError if the metastore or the storage fails.
     """
 
     warehouse: str
@@ -182,10 +183,10 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
-        directory of this table that the metastore does not know counts as existing, and with
-        `ignore_if_exists` the catalog takes it over. Raises ConfigError for the option `path` and a
-        name that Hive refuses or has in another format, UnsupportedError for a type that it lacks.
+        If the table exists, or a directory of it that the metastore does not know, raises
+        TableExistsError or, with `ignore_if_exists`, registers the table if necessary and returns
+        it. Raises ConfigError for the option `path`, a name that Hive does not allow or that a
+        table of another format has, UnsupportedError for a type that Hive does not have.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")

@@ -119,8 +119,9 @@ def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
     """Return the catalog of a database, in which missing tables of the catalog are created.
 
-    Raises StorageError if the database cannot be reached, ConfigError for an unknown or invalid
-    option, UnsupportedError for an unsupported database.
+    `warehouse` is the directory of Paimon's databases and tables. Raises StorageError if the
+    database cannot be reached, ConfigError for an unknown or invalid option, UnsupportedError for
+    an unsupported database.
     """
     settings = jdbc_options(warehouse, options)
     with settings.database.transaction() as session:
@@ -137,7 +138,7 @@ class JdbcCatalog:
     """A catalog that keeps the names of tables in a database.
 
     `files` is the filesystem catalog whose directories contain the tables. New names must not have
-    capitals, as in Java.
+    capitals, as in Java. Methods raise StorageError if the database or the storage fails.
     """
 
     files: FilesystemCatalog

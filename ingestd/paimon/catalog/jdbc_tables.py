@@ -23,7 +23,7 @@ _LOCKS = "paimon_distributed_locks"
 
 
 def create_catalog_tables(session: Session, database: Database) -> None:
-    """Create the catalog's own tables, for names and properties, if they are missing."""
+    """Create the catalog's own tables in `database`, for names and properties, if missing."""
     for name, definition in _DEFINITIONS.items():
         _create(session, database, name, definition)
 

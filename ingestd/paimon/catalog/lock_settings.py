@@ -28,7 +28,8 @@ class LockSettings:
 def lock_settings(warehouse: str, options: Mapping[str, str]) -> LockSettings | None:
     """Return the settings of locks, or None if the catalog does not lock.
 
-    By default, catalogs lock in object stores. Raises ConfigError for an invalid value.
+    By default, a catalog locks if `warehouse` is in an object store. Raises ConfigError for an
+    invalid value.
     """
     settings = LockSettings(
         parse_millis(LOCK_TIMEOUT, options.get(LOCK_TIMEOUT, "8 min")),

@@ -106,7 +106,8 @@ class RestCatalog:
     `warehouse` is the name of the warehouse on the server. `prefix`, which the server defines, is
     part of all request paths. `store` has the options of the store that contains the files of the
     tables. `opened_with` are the arguments of `open_catalog`, by which the store of each table gets
-    credentials from the server (None: the server hands out none).
+    credentials from the server (None: the server hands out none). Methods raise StorageError if the
+    server does not respond, ConfigError if it rejects a request.
     """
 
     client: RestClient
@@ -182,7 +183,7 @@ class RestCatalog:
         return self._opened(identifier, response)
 
     def storage_token(self, identifier: Identifier, *, retries: int) -> StorageToken:
-        """Return credentials of a table's store, asking a busy server `retries` times again.
+        """Return credentials of a table's store; ask a busy server again up to `retries` times.
 
         Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses,
         and StorageError if it does not respond, or responds without credentials.
@@ -283,8 +284,9 @@ class RestCatalog:
     def roll_back(
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
     ) -> None:
-        """Roll a branch back through the server to a snapshot, or to the snapshot of a tag.
+        """Roll a branch back through the server to a snapshot.
 
+        This is the snapshot of `tag`, or if `tag` is None, the one with the id `snapshot_id`.
         Raises ConfigError if the server does not have the snapshot, and StorageError if it did not
         respond, after which the outcome is unknown.
         """

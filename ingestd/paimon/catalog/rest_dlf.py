@@ -69,8 +69,8 @@ Signature = Callable[[AuthRequest, AccessKey, datetime], dict[str, str]]
 class DlfSigner:
     """Signs the requests to one catalog with the access key that `load` returns.
 
-    A key that expires within an hour is loaded again before a request. `now` returns the time in
-    seconds since 1970.
+    `sign` returns the headers of a signature. A key that expires within an hour is loaded again
+    before a request. `now` returns the time in seconds since 1970.
     """
 
     sign: Signature
@@ -80,7 +80,10 @@ class DlfSigner:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def headers(self, request: AuthRequest, /) -> dict[str, str]:
-        """Return the headers that sign a request now. Raises the errors of `load`."""
+        """Return the headers with the signature of a request that is sent at once.
+
+        Raises the errors of `load`.
+        """
         now = self.now()
         with self._lock:
             expires_at = None if self._key is None else self._key.expires_at

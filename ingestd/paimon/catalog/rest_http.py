@@ -36,7 +36,10 @@ Method = Literal["GET", "POST", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class RestResponse:
-    """A response of a REST catalog that the caller interprets: success, 404 or 409."""
+    """A response of a REST catalog that the caller interprets: success, 404 or 409.
+
+    `document` is the JSON object in its body; {} if it has none.
+    """
 
     status: int
     document: Mapping[str, Any]
@@ -78,9 +81,9 @@ class RestClient:
     401, 403) and a redirect (3xx), UnsupportedError for a missing function (405, 406, 501),
     StorageError for all other responses, and if there is no valid response within
     `timeout_seconds`. A request is repeated, at most `retries` times, if the server is busy (429,
-    503), and if there is no valid response; in this case a POST is repeated only if it did not
-    reach the server. `token` authenticates each request, `headers` are sent with it; `sleep` takes
-    seconds.
+    503), after a 401 if the credentials have changed, and if there is no valid response; in the
+    last case a POST is repeated only if it did not reach the server. `token` authenticates each
+    request, `headers` are sent with it; `sleep` takes seconds.
     """
 
     uri: str

@@ -30,7 +30,7 @@ class TokenSource(Protocol):
     """A catalog that hands out credentials of a table's store."""
 
     def storage_token(self, identifier: Identifier, *, retries: int) -> StorageToken:
-        """Return credentials of a table's store, asking a busy server `retries` times again.
+        """Return credentials of a table's store; ask a busy server again up to `retries` times.
 
         Raises TableNotFoundError if the table does not exist, ConfigError if the server refuses,
         and StorageError if it does not respond.
@@ -84,7 +84,7 @@ class RenewedToken:
         """Return the options of a token that has not expired.
 
         The next token is requested an hour before the current one expires, or after half of its
-        time if that is later. If this request fails, the current token is used until it expires.
+        lifetime if that is later. If the request fails, the current token is used until it expires.
         Without a valid token, the errors of `fetch` are raised.
         """
         token, now = self._token, self._now()

@@ -249,10 +249,10 @@ _SPOOL_BYTES = 8 << 20
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file, in which nullable Arrow fields are nullable; return its size in bytes.
+    """Write a new Avro file and return its size in bytes.
 
-    Raises UnsupportedError for a column or value that Avro files cannot contain, and StorageError
-    if the file exists.
+    A field of the file is nullable if the Arrow field is. Raises UnsupportedError for a column or
+    value that Avro files cannot contain, and StorageError if the file exists or the store fails.
     """
     data = _encoded(table, options)
     with io.open_output(path) as stream:
@@ -261,7 +261,10 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write.
+
+    Raises UnsupportedError like `write_file`.
+    """
     return len(_encoded(table, options))
 
 
@@ -269,7 +272,8 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
     """Return a sink that writes an Avro file in parts, with the columns of `first`.
 
     `first` itself is not written. The rows are buffered until the sink is closed, because the
-    header of the file has a checksum of them.
+    header of the file has a checksum of them. Raises UnsupportedError for a compression or a column
+    that Avro files do not support.
     """
     # The sink closes this temporary file.
     spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115

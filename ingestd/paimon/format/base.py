@@ -95,10 +95,13 @@ StreamPart: TypeAlias = tuple[int, pa.Table | None]
 
 
 class RowSink(Protocol):
-    """A data file that is written in parts; it must be closed or aborted."""
+    """A data file that is written in parts to a stream; it must be closed or aborted."""
 
     def write(self, rows: pa.Table) -> None:
-        """Write more rows to the file; they must have the columns of the first rows."""
+        """Write more rows; they must have the columns with which the sink was opened.
+
+        Raises UnsupportedError for a value that the format does not support.
+        """
         ...
 
     @property
@@ -130,7 +133,10 @@ class FileFormat(Protocol):
         ...
 
     def encoded_size(self, table: pa.Table, options: CoreOptions) -> int:
-        """Return the size in bytes of the file that `write_file` would write."""
+        """Return the size in bytes of the file that `write_file` would write.
+
+        Raises UnsupportedError like `write_file`.
+        """
         ...
 
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -155,7 +161,7 @@ class FileFormat(Protocol):
         """Return a sink that writes a file in parts to a stream.
 
         The columns and settings are derived from `first`, the first rows, which are not written.
-        Raises UnsupportedError for an option that the format does not support.
+        Raises UnsupportedError for an option or a column that the format does not support.
         """
         ...
 
@@ -184,9 +190,9 @@ class PartReader(Protocol):
     ) -> Iterator[StreamPart]:
         """Yield the parts of a file, each as its number of rows and its rows.
 
-        The rows have the `columns` (None: all). In place of the rows of a part that `wanted`
-        excludes, None is yielded. A part is tested when it is reached. The errors are those of
-        `FileFormat.read_file`.
+        The rows have the `columns` (None: all); `size` limits a part. In place of the rows of a
+        part that `wanted` excludes, None is yielded. A part is tested when it is reached. The
+        errors are those of `FileFormat.read_file`.
         """
         ...
 

@@ -50,7 +50,8 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
     """Write a new ORC file with the field ids of the Arrow schema; return its size in bytes.
 
     Raises UnsupportedError for a compression that ORC files do not support, for too many columns,
-    and for timestamps that could not be read back; StorageError if the file exists.
+    and for timestamps that could not be read back; StorageError if the file exists or the store
+    fails.
     """
     with io.open_output(path) as stream:
         _write(stream, table, options)
@@ -58,7 +59,10 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write.
+
+    Raises UnsupportedError like `write_file`.
+    """
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())

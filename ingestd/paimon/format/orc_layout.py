@@ -45,7 +45,7 @@ _LARGE_STREAM = 1 << 30
 class ScaleStream:
     """The encoded scales of the values of one decimal column in one stripe.
 
-    `encoding` is 0 for version 1 of run-length encoding, and 2 for version 2.
+    `data` is decompressed; `encoding` is 0 for version 1 of run-length encoding, 2 for version 2.
     """
 
     encoding: int

@@ -93,8 +93,9 @@ class StreamedFile:
     def may_have(self, number: int, size: BatchSize, probe: RowProbe) -> bool:
         """Return whether row group `number` may contain requested rows.
 
-        The columns of the probe are read until it accepts a part. The result is True without a test
-        if no other columns are requested, or if the file lacks a column of the probe.
+        The columns of the probe are read, in parts within `size`, until it accepts a part. The
+        result is True without a test if no other columns are requested, or if the file lacks a
+        column of the probe.
         """
         known = set(self.reader.schema_arrow.names)
         if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
@@ -209,10 +210,10 @@ def has_threads() -> bool:
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
-    """Return the number of rows of the next part within `size`, from the width of the last part.
+    """Return the number of rows of the next part, so that it stays within `size`.
 
-    It is at most 8 times the rows of the last part. `promised` is the least width of a row to
-    expect, in bytes.
+    Its rows are expected to be as wide as those of the part before it, `last`, and at least
+    `promised` bytes wide. It has at most 8 times as many rows as `last`.
     """
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
@@ -243,7 +244,8 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
     """Write a new Parquet file and return its size in bytes.
 
     Fields have the nullability and the ids of the Arrow schema. Raises UnsupportedError for a
-    compression that Parquet files do not support, and StorageError if the file exists.
+    compression that Parquet files do not support, and StorageError if the file exists or the store
+    fails.
     """
     with io.open_output(path) as stream:
         _write(stream, table, options)
@@ -251,7 +253,10 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write.
+
+    Raises UnsupportedError like `write_file`.
+    """
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())

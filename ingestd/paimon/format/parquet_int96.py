@@ -140,7 +140,10 @@ def with_integers(schema: pa.Schema) -> pa.Schema:
 
 
 def as_integers(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with the same values in a schema of `with_integers`."""
+    """Return the rows with the schema `schema`, a result of `with_integers`.
+
+    A timestamp becomes the integer that represents it in its unit.
+    """
     read: Any = pa.ipc.read_record_batch
     batches = [read(batch.serialize(), schema) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, schema)

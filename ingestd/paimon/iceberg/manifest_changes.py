@@ -53,7 +53,8 @@ class NewManifests:
 
     `files` has their bytes by path in the directory `folder`; the names of new files contain the
     unique `stem`. Entries that would make a manifest of more than `target_size` bytes are
-    distributed to several manifests. `header` has additional entries of the Avro headers.
+    distributed to several manifests. `partition_fields` are the partition columns of the table,
+    `header` has additional entries of the Avro headers.
     """
 
     folder: str

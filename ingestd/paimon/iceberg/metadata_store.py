@@ -186,7 +186,8 @@ class MetadataStore:
 
         Files count if they were last modified before `older_than_ms`, in milliseconds of the epoch
         by the store's clock. Documents and the hint are not returned. Raises FormatError if a
-        document refers to a damaged manifest list, because the manifests in it are then unknown.
+        document refers to a damaged manifest list or a damaged manifest of deletion vectors,
+        because the files in it are then unknown.
         """
         entries = self.io.list_entries(self.folder)  # before the documents, which name newer files
         named = {_HINT, *self._named_files()}

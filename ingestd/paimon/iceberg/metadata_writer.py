@@ -111,13 +111,13 @@ class MetadataWriter:
     def update(
         self, latest: Snapshot, deltas: Mapping[str, Sequence[ManifestEntry]] = _NO_DELTAS
     ) -> SyncResult:
-        """Write the missing documents up to `latest`, or a document of one snapshot alone.
+        """Write a document for each snapshot that the metadata lacks, up to `latest`.
 
-        If the metadata contains the snapshot `latest` already, it is updated to the newest
-        snapshot. A document of the newest snapshot alone is written (see `begin`) if there is no
-        metadata yet, or if it is damaged or cannot be continued, for example after a rollback.
-        `deltas` has entries of snapshots by the name of their delta manifest list; those of other
-        snapshots are read. Raises the errors of `begin`.
+        If the metadata has a document of `latest` or of a later snapshot, the documents up to the
+        table's newest snapshot are written. If there is no metadata, or if it is damaged or cannot
+        be continued, for example after a rollback, it is written again with the newest snapshot
+        alone (see `begin`). `deltas` has entries of snapshots by the name of their delta manifest
+        list; those of other snapshots are read. Raises the errors of `begin`.
         """
         for _ in range(ATTEMPTS):
             try:

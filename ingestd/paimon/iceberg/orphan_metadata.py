@@ -17,9 +17,9 @@ def iceberg_orphans(table: FileStoreTable, older_than_ms: int) -> tuple[Orphan, 
     They were last modified before `older_than_ms`, in milliseconds of the epoch by the store's
     clock. Metadata documents and the version hint are never among them. A table without Iceberg
     metadata, or on another branch than main, has none. Raises ConfigError for an invalid option
-    value, FormatError if a document refers to a damaged manifest list, and UnsupportedError if the
-    directory of the metadata depends on the database and the table is not in a database directory
-    (DATABASE.db).
+    value, FormatError if a document refers to a damaged manifest list or a damaged manifest of
+    deletion vectors, and UnsupportedError if the directory of the metadata depends on the database
+    and the table is not in a database directory (DATABASE.db).
     """
     settings = iceberg_settings(table.schema.options)
     if settings is None or table.branch != MAIN_BRANCH:

@@ -65,9 +65,9 @@ def vectors_by_index(entries: Iterable[IcebergEntry]) -> dict[str, list[Json]]:
 
 
 def index_name(name: str) -> str:
-    """Return the name of the index file whose vectors the file `name` contains.
+    """Return the name of the index file whose deletion vectors the file `name` contains.
 
-    The name of a Puffin file begins with it; any other file is the index file itself.
+    That is the beginning of the name of a Puffin file; any other file is the index file itself.
     """
     return name.partition(".")[0]
 

@@ -40,7 +40,10 @@ Chunks = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class HdfsFileIO:
-    """`FileIO` on HDFS; `options` are Paimon's options for HDFS with their values."""
+    """`FileIO` on HDFS; `options` are Paimon's options for HDFS with their values.
+
+    Methods raise StorageError if a request fails, FileNotFoundError if a file to read is missing.
+    """
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
@@ -157,7 +160,10 @@ class HdfsFileIO:
             hdfs.with_retries(lambda client: client.delete(hdfs_path, True))
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory atomically. Raises StorageError if the new name is taken."""
+        """Rename a directory atomically.
+
+        Raises StorageError if it does not exist, or the new name is taken.
+        """
         hdfs, old = self._resolve(source)
         _, new = self._resolve(target)
         with _storage_errors("rename", source):
@@ -237,7 +243,7 @@ class HdfsReader(RangeReader):
 
 
 def open_file_io(options: Mapping[str, str]) -> HdfsFileIO:
-    """Return a FileIO for HDFS clusters, with Paimon's options for HDFS."""
+    """Return a FileIO for HDFS clusters; `options` are Paimon's options for HDFS."""
     return HdfsFileIO(frozenset(options.items()))
 
 

@@ -43,6 +43,9 @@ class LocalFileIO:
     `sync_names=False` leaves out those of directories: a file has its content when it gets its
     name, but after a power failure the newest names may be missing. File systems with a journal
     (ext4, XFS) and NFS keep the order of the changes in a directory.
+
+    Methods raise StorageError if the file system fails, FileNotFoundError if a file to read is
+    missing.
     """
 
     sync: bool = True

@@ -79,7 +79,8 @@ _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 class ObjectFileIO:
     """`FileIO` on object stores; `options` are their options with values, secrets included.
 
-    With `credentials`, each request uses their current options instead.
+    With `credentials`, each request uses their current options instead. Methods raise StorageError
+    if a request fails, FileNotFoundError if an object to read is missing.
     """
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
@@ -115,7 +116,7 @@ class ObjectFileIO:
             return True
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Create or replace an object."""
+        """Replace an object atomically, or create it."""
         store, key = self._resolve(path)
         with self._errors("overwrite", path):
             obstore.put(store, key, data)
@@ -298,7 +299,7 @@ def _renewed_client(scheme: str, bucket: str, credentials: StoreCredentials) -> 
 
 
 def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
-    """Return a FileIO for object stores, with the stores' options by Paimon's names."""
+    """Return a FileIO for object stores; `options` are those of the stores, by Paimon's names."""
     return ObjectFileIO(frozenset(options.items()))
 
 

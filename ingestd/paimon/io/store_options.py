@@ -34,10 +34,10 @@ class Family:
     """A kind of store: the schemes of its paths, and its options.
 
     `title` is the name of the kind in messages. The names of its options start with one of
-    `prefixes`. `names` maps the name of each option to its name in the store's client; unless
-    `whole` is set, the names of the options are without their prefix. The names in `hosted` may be
-    followed by a host or a nameservice. `home` is the module whose `open_file_io` opens such
-    stores; because it imports the store's client, it is imported only for a path of such a store.
+    `prefixes`. `names` maps each option, without its prefix unless `whole` is set, to its name in
+    the store's client. Names in `hosted` may be followed by a host or a nameservice. `home` is the
+    module whose `open_file_io` opens such stores; because it imports the store's client, it is
+    imported only for a path of such a store.
     """
 
     title: str
