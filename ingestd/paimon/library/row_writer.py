@@ -36,7 +36,8 @@ class RowWriter:
     """Writes the rows of one commit to new files of their partitions and buckets.
 
     Buckets are assigned by the indexes of `state`, the state of the table on which the commit is
-    based; with `fresh`, existing keys are ignored, because the commit replaces all rows.
+    based; with `fresh`, existing keys are ignored, because the commit replaces all rows. The names
+    of files in postponed buckets contain `commit_user`.
     """
 
     def __init__(
@@ -85,9 +86,9 @@ class RowWriter:
         yield from self._files(AssignedRows(rows, codes, partitions, buckets))
 
     def index_files(self) -> Iterator[CommitMessage]:
-        """Write an index file for each bucket with new keys, and yield its commit message.
+        """Write an index file for each dynamic bucket with new keys; yield its commit message.
 
-        Tables without dynamic buckets have no index files here.
+        Call this after all calls of `write`. Nothing is yielded if the table has no hash index.
         """
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit():

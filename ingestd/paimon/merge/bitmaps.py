@@ -18,8 +18,9 @@ from ingestd.paimon.spec.roaring64 import Bitmap64, decode_roaring64, encode_roa
 
 
 def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the union of 32-bit bitmaps, in the portable format, per key since its last SET event.
+    """Return the union of the 32-bit bitmaps of each key, in the portable Roaring format.
 
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
     Nulls are ignored; a key without bitmaps gets null. If a key has only one cell, it is returned
     unchanged. Raises FormatError if a key has several cells, and one of them is not such a bitmap.
     """
@@ -27,8 +28,9 @@ def union32(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def union64(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the union of 64-bit bitmaps, in Java's format, per key since its last SET event.
+    """Return the union of the 64-bit bitmaps of each key, in Java's format.
 
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
     Nulls are ignored; a key without bitmaps gets null. If a key has only one cell, it is returned
     unchanged. Raises FormatError if a key has several cells, and one of them is not such a bitmap.
     """

@@ -34,10 +34,11 @@ Numbers are unscaled; None is null.
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the sum of the non-null values of each key since its last SET event.
+    """Return the sum of the non-null values of each key; retracted values are subtracted.
 
-    Retracted values are subtracted. The sum of a key without values is null. A sum that exceeds the
-    precision becomes null, and the next value begins a new sum.
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
+    The sum of a key without values is null. A sum that exceeds the precision becomes null, and the
+    next value begins a new sum.
     """
     array = whole(column)
     kind: Any = array.type
@@ -57,12 +58,12 @@ def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def decimal_product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the product of the non-null values of each key since its last SET event.
+    """Return the product of the non-null values of each key, divided by retracted values.
 
-    It is rounded half up at each step, and divided by retracted values. The product of a key
-    without values is null. A product that exceeds the precision becomes null, and the next value
-    begins a new product. Like Java, raises UnsupportedError for a division by zero, and for a
-    quotient with an infinite expansion.
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
+    Each step is rounded half up. The product of a key without values is null. A product that
+    exceeds the precision becomes null, and the next value begins a new product. Like Java, raises
+    UnsupportedError for a division by zero, and for a quotient with an infinite expansion.
     """
     array = whole(column)
     kind: Any = array.type

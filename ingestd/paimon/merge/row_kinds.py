@@ -37,7 +37,7 @@ def kinds_of(column: Column) -> Kinds:
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
-    """Return a mask (rows,) of the rows of these `kinds` that a writer does not write.
+    """Return a mask (rows,) of the rows that a writer does not write, given the kind of each row.
 
     These are all retractions with `ignore-delete`, and -U rows with `ignore-update-before`.
     """
@@ -50,7 +50,7 @@ def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
 def without_ignored(rows: pa.Table, rules: MergeRules) -> pa.Table:
     """Return the rows that a writer writes, by their row kinds in the column `VALUE_KIND`.
 
-    The others are all retractions with `ignore-delete`, and -U rows with `ignore-update-before`.
+    It does not write retractions with `ignore-delete`, nor -U rows with `ignore-update-before`.
     """
     ignored = ignored_kinds(rules, rows.column(VALUE_KIND).to_numpy())
     return rows.filter(pa.array(~ignored)) if bool(ignored.any()) else rows

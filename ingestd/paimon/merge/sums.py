@@ -30,9 +30,10 @@ first value of each key.
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Sum the non-null values of each key since its last SET; retracted values are subtracted.
+    """Return the sum of the non-null values of each key; retracted values are subtracted.
 
-    `ops` (n,) are the operations of the events. The sum of a key without values is null.
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
+    The sum of a key without values is null.
     """
     if pa.types.is_decimal(column.type):
         return decimal_sum(column, events, ops)
@@ -40,8 +41,9 @@ def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Multiply the non-null values of each key since its last SET; divide by retracted values.
+    """Return the product of the non-null values of each key, divided by retracted values.
 
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
     The product of a key without values is null. Raises UnsupportedError if an integer or a decimal
     is divided by zero, or if a quotient of decimals has no finite expansion.
     """

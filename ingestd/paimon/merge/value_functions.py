@@ -29,7 +29,10 @@ def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the value of the newest row per key, of any row kind."""
+    """Return the value of the newest row of each key, of any row kind.
+
+    This is the function of key columns; events that are skipped or out of order do not count.
+    """
     return events.pick(column, events.last((ops != SKIP) & (ops != REVERSED)))
 
 
@@ -97,16 +100,18 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Indices) -
 
 
 def largest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the maximum per key since its last SET event; null for a key without values.
+    """Return the maximum of the values of each key; null for a key without values.
 
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
     Nulls are ignored. NaN is greater than all numbers.
     """
     return _extreme(column, events, ops, np.maximum)
 
 
 def smallest(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the minimum per key since its last SET event; null for a key without values.
+    """Return the minimum of the values of each key; null for a key without values.
 
+    `ops` (n,) are the operations of the events; values before the last SET of a key do not count.
     Nulls are ignored. NaN is greater than all numbers.
     """
     return _extreme(column, events, ops, np.minimum)

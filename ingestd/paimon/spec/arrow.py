@@ -226,7 +226,7 @@ def fold_zeros(column: Column) -> Column:
 
 
 def new_infinities(values: Array, floats: Array) -> bool:
-    """Return whether any of `floats` is infinite although the value from which it was cast is not.
+    """Return whether a cast of `values` to `floats` has made a finite value infinite.
 
     Arrow casts numbers that are out of range of a floating-point type to infinity.
     """

@@ -67,7 +67,10 @@ class AvroBlocks:
 
 @dataclass(frozen=True, slots=True)
 class OpenBlocks:
-    """A container file that is being read; `blocks` decompresses one block at a time."""
+    """A container file that is being read: its schema as JSON text, and its blocks.
+
+    A block is a pair (record count, encoded records), which is decompressed when it is reached.
+    """
 
     schema: str
     blocks: Iterator[tuple[int, bytes]]

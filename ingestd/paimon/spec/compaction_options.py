@@ -15,9 +15,10 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class OffPeak:
-    """Off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio (percent).
+    """Off-peak hours from `start` (inclusive) to `end` (exclusive).
 
-    The hours are from 0 to 23; the range may include midnight.
+    `ratio` is the size ratio (percent) that applies in these hours. The hours are from 0 to 23; the
+    range may include midnight.
     """
 
     start: int

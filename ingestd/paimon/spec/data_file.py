@@ -41,12 +41,12 @@ class DataFileMeta:
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
     `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for append
-    tables). `row_count` includes the `delete_row_count` deletions. Times are in milliseconds since
-    1970. `extra_files` are files beside it, such as an index file; `embedded_index` are the bytes
-    of its file indexes. `external_path` is its path if it is outside the table, and `first_row_id`
-    the id of its first row in a table with row tracking. `value_stats_cols` are the columns of
-    `value_stats`, `write_cols` those in the file (None: all). For other fields, None means unknown
-    or absent.
+    tables). `row_count` includes the `delete_row_count` deletions. Sizes are in bytes, times in
+    milliseconds since 1970. `extra_files` are files beside it, such as an index file;
+    `embedded_index` are the bytes of its file indexes. `external_path` is its path if it is outside
+    the table, and `first_row_id` the id of its first row in a table with row tracking.
+    `value_stats_cols` are the columns of `value_stats`, `write_cols` those in the file (None: all).
+    For other fields, None means unknown or absent.
     """
 
     file_name: str

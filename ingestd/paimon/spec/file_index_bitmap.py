@@ -111,7 +111,8 @@ class BitmapIndex:
     `null_offset` is the offset of the bitmap of null rows (None: no nulls). `blocks` has the first
     value of each block and the position of the block in `data`; of version 1 it has all values,
     each with its offset. `body` is the position of the bitmaps in `data`; offsets are relative to
-    it, and a negative offset `-1 - row` stands for a single row without a bitmap.
+    it, and a negative offset `-1 - row` stands for a single row without a bitmap. `source` names
+    the index in errors.
     """
 
     data: bytes
@@ -164,9 +165,10 @@ class BitmapIndex:
             return self.blocks[0][0], last[-1][0]
 
     def values(self) -> Iterator[Cell]:
-        """Yield all non-null values, in ascending order unless the index has version 1.
+        """Yield all distinct non-null values, in ascending order unless the index has version 1.
 
-        Timestamps of more than 6 digits are in microseconds.
+        Timestamps of more than 6 digits are in microseconds. Raises FormatError if the index is
+        damaged.
         """
         with IndexDamage(_KIND, self.source):
             if self._is_old:
@@ -176,10 +178,10 @@ class BitmapIndex:
                 yield from (value for value, _ in self._entries(at))
 
     def matches(self, column: Column) -> bool:
-        """Return whether each row of a column has the value that the index has for it.
+        """Return whether a column has, in each row, the value that the index has for the row.
 
-        True for timestamps of more than 6 digits, which the index stores in microseconds. Raises
-        FormatError if the index is damaged.
+        Timestamps of more than 6 digits, which the index stores in microseconds, are not compared:
+        the result is True. Raises FormatError if the index is damaged.
         """
         if has_nanos(self.type):
             return True

@@ -122,7 +122,7 @@ class BsiIndex:
         return slices.contains(abs(number) - base)
 
     def matches(self, column: Column) -> bool:
-        """Return whether the index has the numbers of a column, row by row."""
+        """Return whether a column has, in each row, the value that the index has for the row."""
         encoded = encode_bsi_index(column, self.type)
         of_column = None if encoded is None else decode_bsi_index(encoded, self.type, "the rows")
         return of_column is not None and of_column.content == self.content

@@ -58,7 +58,7 @@ class DecodedIndex(Protocol):
         ...
 
     def matches(self, column: Column) -> bool:
-        """Return whether this can be the index of a column with these values."""
+        """Return whether this can be the index of `column`, which has all rows of the file."""
         ...
 
 
@@ -80,7 +80,7 @@ class ValueIndex(Protocol):
         ...
 
     def matches(self, column: Column) -> bool:
-        """Return whether the index has the values of a column, row by row.
+        """Return whether a column has, in each row, the value that the index has for the row.
 
         Raises FormatError if the index is damaged.
         """
@@ -111,7 +111,7 @@ class ExactIndex:
         return any(may_hold(self.index, operator, value) for value in values)
 
     def matches(self, column: Column) -> bool:
-        """Return whether the index has the values of a column, row by row."""
+        """Return whether a column has, in each row, the value that the index has for the row."""
         return self.index.matches(column)
 
 

@@ -54,7 +54,7 @@ def has_range_bitmap(t: DataType) -> bool:
 
 
 def default_chunk_size(t: DataType) -> int:
-    """Return the default size in bytes of the values of a chunk after its first value."""
+    """Return the default limit of the size of a chunk in bytes, without its first value."""
     return 0 if t.root in _SMALL_ROOTS else DEFAULT_CHUNK_SIZE
 
 
@@ -173,7 +173,7 @@ class RangeBitmapIndex:
             return chunk >= 0 and any(sort_key(v) == wanted for v in self._values(chunk))
 
     def matches(self, column: Column) -> bool:
-        """Return whether the index has the values of a column, row by row.
+        """Return whether a column has, in each row, the value that the index has for the row.
 
         Raises FormatError if the index is damaged.
         """

@@ -261,9 +261,9 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Return the options of a new table; if a format option is ORC, with a default for time zones.
+    """Return the options of a new table, with an option for timestamps if a format option is ORC.
 
-    With the default `orc.timestamp-ltz.legacy.type` = false, timestamps in ORC files do not depend
+    With this option, `orc.timestamp-ltz.legacy.type` = false, timestamps in ORC files do not depend
     on a time zone. A value that `options` already has is kept.
     """
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)

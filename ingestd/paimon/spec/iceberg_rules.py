@@ -213,12 +213,10 @@ def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
 
 
 def has_iceberg_type(t: DataType) -> bool:
-    """Return whether Iceberg reads a type in data files of Paimon.
+    """Return whether Iceberg can read values of a type in data files of Paimon.
 
-    Paimon stores timestamps of more than 6 digits as INT96, a form in which Iceberg does not read
-    them.
-
-    The types nested in an ARRAY, MAP or ROW are not examined.
+    It cannot read timestamps of more than 6 digits, which Paimon stores as INT96, nor types that it
+    does not have. The types nested in an ARRAY, MAP or ROW are not examined.
     """
     if t.root in TIMESTAMP_ROOTS:
         return t.precision in _PRECISIONS

@@ -61,7 +61,7 @@ class IndexManifestEntry:
     `partition` is a serialized row; `index_type` is a type such as HASH or DELETION_VECTORS;
     `row_count` is the number of entries of the file, `dv_ranges` the range of each deletion vector
     in it, and `global_index` the metadata of an index over several files (both None for other
-    types). `external_path` is set if the file is outside the table.
+    types). `file_size` is in bytes; `external_path` is set if the file is outside the table.
     """
 
     kind: FileKind

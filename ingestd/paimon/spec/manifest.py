@@ -61,7 +61,8 @@ class ManifestEntry:
 class ManifestFileMeta:
     """A manifest in a manifest list, with statistics and bounds by which readers can skip it.
 
-    None for a bucket, level or row id bound means unknown.
+    `file_size` is in bytes; added and deleted files are counted by their entries. None for a
+    bucket, level or row id bound means unknown.
     """
 
     file_name: str

@@ -164,7 +164,7 @@ def columns_in_option_name(name: str) -> tuple[str, ...]:
 def columns_named(options: Options) -> tuple[str, ...]:
     """Return the columns that the merge options name, in their values or in their own names.
 
-    These are the options `sequence.field`, `rowkind.field` and `fields.<columns>...`. Each column
+    The merge options are `sequence.field`, `rowkind.field` and `fields.<columns>...`. Each column
     is returned once.
     """
     names = [

@@ -51,7 +51,7 @@ def parse_size(name: str, value: str) -> int:
 
 
 def parse_millis(name: str, value: str) -> int:
-    """Parse a duration such as "10 s", and return it in milliseconds, the unit without a suffix.
+    """Parse a duration such as "10 s"; return it in milliseconds, also the default unit.
 
     Raises ConfigError, naming the option, if it is invalid.
     """
@@ -112,7 +112,7 @@ def parse_names(name: str, value: str) -> tuple[str, ...]:
 
 
 class Support(Enum):
-    """How ingestd treats an option whose value it does not refuse."""
+    """How ingestd treats an option that it accepts: it is implemented, or has no effect."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"

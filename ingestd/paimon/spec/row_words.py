@@ -60,8 +60,8 @@ class _Field:
 class RowWords:
     """The BinaryRows of several rows: their lengths in bytes (without the arity), and their words.
 
-    Iteration yields, word by word, the values of all rows and None, and then, for words of the
-    variable-length part, values and the indices of the rows that have them.
+    Iteration yields a pair for each word: its values (64-bit), and the indices of the rows that
+    have it, or None if all rows do. Words of the variable-length part follow the others.
     """
 
     lengths: npt.NDArray[np.int64]

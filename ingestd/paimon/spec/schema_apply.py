@@ -316,10 +316,11 @@ def replace_column(fields: Fields, column: DataField) -> Fields:
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return `fields` with `change` applied to the fields among which the last name of `path` is.
+    """Return `fields` with `change` applied to the fields that the last name of `path` is among.
 
-    These are `fields` themselves or the fields of a nested ROW. Raises SchemaConflictError if the
-    path does not exist, except for its last name, which `change` may look up or add.
+    `change` is called with `fields` itself if the path has one name, else with all fields of the
+    nested ROW that the path leads to. Raises SchemaConflictError if the path does not exist, except
+    for its last name, which `change` may look up or add.
     """
     if len(path) == 1:
         return change(fields)
@@ -474,7 +475,7 @@ def _is_about(name: str, column: str) -> bool:
 
 
 def without_indexes(options: Options, name: str) -> dict[str, str]:
-    """Return the options without the file indexes of a column that is dropped."""
+    """Return the options without the file indexes of the column `name`, which is dropped."""
     kept = {}
     for key, value in options.items():
         setting = _OF_COLUMN.fullmatch(key)
@@ -491,10 +492,10 @@ def without_indexes(options: Options, name: str) -> dict[str, str]:
 
 
 def refuse_named_column(options: Options, name: str) -> None:
-    """Raise SchemaConflictError if an option refers to a column to be dropped.
+    """Raise SchemaConflictError if an option refers to the column `name`, which is to be dropped.
 
-    It does if its value lists the column, as `sequence.field` does, or if its name is
-    `fields.<columns>...` with this column. Options of file indexes do not count.
+    Options like `sequence.field` refer to columns in their value, options `fields.<columns>...` in
+    their name. Options of file indexes do not count.
     """
     for option in _NAMING:
         if name in parse_names(option.name, options.get(option.name, "")):

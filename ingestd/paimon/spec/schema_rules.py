@@ -17,10 +17,10 @@ def check_schema(
     partition_keys: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    """Raise SchemaConflictError or ConfigError if a table cannot have these columns and keys.
+    """Check whether a table can have these columns, keys and options.
 
-    It is a SchemaConflictError for invalid columns or keys, and a ConfigError for options of
-    buckets or row tracking that do not fit them.
+    Raises SchemaConflictError for invalid columns or keys, and ConfigError for options of buckets
+    or row tracking that do not fit them.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """

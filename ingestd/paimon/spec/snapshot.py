@@ -102,9 +102,10 @@ _REQUIRED = frozenset(
 
 
 def carried_properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return the properties of a snapshot that the next commit copies, such as progress records.
+    """Return the properties of a snapshot that the next commit copies to its own snapshot.
 
-    Their names begin with `CARRIED_PREFIX`; `BASE_PROPERTY` is not one of them.
+    An example is the progress record: the Kafka offsets that the table contains. Their names begin
+    with `CARRIED_PREFIX`; `BASE_PROPERTY` is not copied.
     """
     return {
         name: value
