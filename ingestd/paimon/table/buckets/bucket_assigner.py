@@ -65,8 +65,8 @@ class OwnedBuckets:
         The key counts of the buckets grow by the assigned keys. Buckets are filled one after the
         other, to `dynamic-bucket.target-row-num` keys each. If all are full and
         `dynamic-bucket.max-buckets` allows no more, the remaining keys are spread over them by
-        hash. Raises UnsupportedError if the assigner has no bucket for a key: no more can be
-        created, or this option leaves it none.
+        hash. Raises UnsupportedError if the assigner may create no bucket and owns none, or, with
+        an unlimited number of buckets (-1), if all possible buckets are full.
         """
         assigned = np.empty(len(keys), np.int32)
         done = 0

@@ -137,10 +137,11 @@ def replaced_partitions(
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """Return the messages, with the new files of each bucket in the top level if no keys overlap.
+    """Return the messages with new files moved to the top level where they need no merge.
 
-    All messages are unchanged if the table has no primary key, if any bucket is postponed or any
-    file is above level 0, or if the option `overwrite-upgrade` is false.
+    These are the new files of a bucket whose key ranges do not overlap. All messages are unchanged
+    if the table has no primary key, if any bucket is postponed or any file is above level 0, or if
+    the option `overwrite-upgrade` is false.
     """
     is_enabled = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     only_level_0 = all(

@@ -78,8 +78,9 @@ class AppendPlan:
 def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list[AppendPlan]:
     """Plan the compactions of a bucket, or of a partition of a table without buckets.
 
-    `has_buckets` is whether the table has fixed buckets. With `full`, fewer files suffice for a
-    compaction, and all files with deleted rows are rewritten. Returns [] if no compaction is due.
+    `has_buckets` is whether the table has fixed buckets. With `full`, two small files (three
+    with fixed buckets) suffice for a compaction, and all files with deleted rows are rewritten.
+    Returns [] if no compaction is due.
     """
     deleted = _deleted_rows(bucket)
     if has_buckets:

@@ -36,7 +36,8 @@ from ingestd.paimon.table.read.scan_plan import sections
 class BucketVectors:
     """The deletion vectors of a bucket by data file, and their changes by a compaction.
 
-    `entries` are the index entries of the bucket; those of other index types are ignored.
+    `partition` is the serialized row. `entries` are the index entries of the bucket; those of other
+    index types are ignored.
     `deletions` contains the rows deleted before the compaction, `files` the names of their index
     files.
     """
@@ -90,7 +91,7 @@ Section = Sequence[DataFileMeta]
 
 
 def small_file_size(target_file_size: int) -> int:
-    """Return the size in bytes below which a file is small, so that it is joined with others."""
+    """Return the size in bytes below which files are joined: 70 % of the target size."""
     return target_file_size // 10 * int(_SMALL * 10)
 
 
@@ -125,8 +126,8 @@ class BucketChange:
 class TreeCompaction:
     """A compaction of files of one bucket into the level of `target`.
 
-    `levels` has all files of the bucket, `vectors` its deletion vectors. `change` collects the
-    result.
+    `partition` is the serialized row, `levels` has all files of the bucket, `rules` the options of
+    the table, and `vectors` the deletion vectors of the bucket. `change` collects the result.
     """
 
     def __init__(

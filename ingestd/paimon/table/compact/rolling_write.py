@@ -364,7 +364,7 @@ def _values(array: Array) -> _Numbers:
 def is_checked(schema: TableSchema, options: CoreOptions) -> bool:
     """Return whether files of a table are read back before they replace others.
 
-    ORC files and files with nested columns are; all files are with `CHECKS_EVERY_FILE`.
+    This is true for ORC files, for tables with nested columns, and if `CHECKS_EVERY_FILE` is set.
     """
     nested = any(field.type.root in NESTED_ROOTS for field in schema.fields)
     return CHECKS_EVERY_FILE or nested or options.file_format == "orc"

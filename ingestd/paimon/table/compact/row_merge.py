@@ -36,11 +36,12 @@ Block = Sequence[tuple[int, pa.Table]]
 class RowRules:
     """The settings by which the rows of a compaction are merged.
 
-    `columns` are the names of the table's columns. `drops_deletes`: deletions are dropped.
-    `looks_up`: older rows in higher levels are looked up. `keeps_older`: the older rows are merged;
-    otherwise only their keys are read. `changes` are the settings of the changelog (None: no
-    changelog). `top_level` is the level of the old rows in the changelog (None: any level).
-    `expired` are the rows to ignore because of their age (None: rows do not expire).
+    `merge` are the table's merge rules, `key_names` the columns of the trimmed primary key, and
+    `columns` all columns of the table. `drops_deletes`: deletions are dropped. `looks_up`: older
+    rows in higher levels are looked up. `keeps_older`: the older rows are merged; otherwise only
+    their keys are read. `changes` are the settings of the changelog (None: no changelog).
+    `top_level` is the level of the old rows in the changelog (None: any level). `expired` are the
+    rows to ignore because of their age (None: rows do not expire).
     """
 
     merge: MergeRules

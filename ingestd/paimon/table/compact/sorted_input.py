@@ -99,8 +99,8 @@ class Source:
 class BucketInput:
     """A reader of the sources of a bucket.
 
-    `key_names` are the key columns. With `row_positions`, rows also have the columns `FILE` and
-    `POSITION`.
+    `partition` is the serialized row, `key_names` are the key columns. With `row_positions`, rows
+    also have the columns `FILE` and `POSITION`.
     """
 
     reader: DataFileReader

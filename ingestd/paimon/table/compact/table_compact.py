@@ -118,9 +118,10 @@ class CompactPlan(Protocol):
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Return the plans with the most files, in this order, until they reach `most_bytes`.
+    """Return the plans with the most input files, until their inputs reach `most_bytes` in total.
 
-    The size of a plan is that of its inputs. If there are plans, at least one is returned.
+    They are ordered by the number of input files, descending. If there are plans, at least one is
+    returned.
     """
     chosen: list[CompactPlan] = []
     size = 0

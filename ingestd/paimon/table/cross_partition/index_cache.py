@@ -75,7 +75,7 @@ class IndexCache:
         share: KeyShare,
         needed: KeyFingerprints,
     ) -> KeyIndex:
-        """Return the index of a subset of a table's keys as of a snapshot.
+        """Return the index of the subset `share` of a table's keys as of a snapshot.
 
         If `snapshot_id` is None, returns the index of the empty table. If all keys of the subset
         exceed the limit in bytes, the index contains only keys that may be among `needed`, and is

@@ -105,7 +105,10 @@ def _empty() -> _Layer:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The bucket of each key, as an id of `dictionary`; `counts` has the key count by bucket id."""
+    """An immutable index of keys, given by their fingerprints, and of the bucket of each.
+
+    Buckets are ids of `dictionary`; `counts` has the number of keys by bucket id.
+    """
 
     dictionary: BucketDictionary = field(default_factory=BucketDictionary)
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -116,7 +119,7 @@ class KeyIndex:
     def of(
         cls, dictionary: BucketDictionary, keys: KeyFingerprints, bucket_ids: BucketIds
     ) -> "KeyIndex":
-        """Return an index of keys given in any order.
+        """Return an index of keys, given in any order with the id of the bucket of each.
 
         The last bucket of a duplicate key takes precedence.
         """
@@ -149,9 +152,9 @@ class KeyIndex:
         return KeyIndex(self.dictionary, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """Return the index with other key counts, which may include keys missing in the index.
+        """Return the index with the key counts `counts`, by bucket id, in place of its own.
 
-        `counts` has the key count by bucket id.
+        They may count more keys than the index contains.
         """
         return KeyIndex(self.dictionary, counts, self._base, self._recent)
 

@@ -86,7 +86,7 @@ def load_index(
     max_bytes: int,
     needed: KeyFingerprints,
 ) -> tuple[KeyIndex, bool]:
-    """Return the index of a subset of keys as of a snapshot, and whether it is complete.
+    """Return the index of the subset `share` of keys as of a snapshot, and whether it is complete.
 
     If the index would exceed `max_bytes`, it contains only keys that may be among `needed`: those
     whose fingerprints have an equal first number. Reads the key columns of all live files, one

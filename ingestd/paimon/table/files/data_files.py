@@ -188,9 +188,10 @@ class KeyTest:
 class DataFileReader:
     """A reader of data files of a table, without the rows that deletion vectors delete.
 
-    `read` skips parts of a file that cannot contain a row that matches `wanted` (None: no part is
-    skipped); it may return other rows as well. `batches` skips parts by the tests of `keys` (None:
-    no part is skipped), which are called when a part of the file is reached.
+    `deletions` are these vectors (None: no row is deleted). `read` skips parts of a file that
+    cannot contain a row that matches `wanted` (None: no part is skipped); it may return other rows
+    as well. `batches` skips parts by the tests of `keys` (None: no part is skipped), which are
+    called when a part of the file is reached.
     """
 
     table: FileStoreTable
@@ -240,10 +241,10 @@ class DataFileReader:
     ) -> Generator[tuple[Positions, pa.Table]]:
         """Yield the rows in batches, each with the positions of its rows in the file.
 
-        Positions are numbers from 0, shape (rows,). The rows have the columns and types of
-        `fields`; `size` limits a batch, which may be empty. Parts of the file are skipped only by
-        `keys`. Raises FormatError for a file that is missing or damaged, UnsupportedError if a
-        column cannot be cast from its type in the file.
+        Positions are numbers from 0, shape (rows,). `partition` is the serialized row. The rows
+        have the columns and types of `fields`; `size` limits a batch, which may be empty. Parts of
+        the file are skipped only by `keys`. Raises FormatError for a file that is missing or
+        damaged, UnsupportedError if a column cannot be cast from its type in the file.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)

@@ -149,9 +149,10 @@ def row_groups(
 ) -> list[tuple[DataFileMeta, ...]]:
     """Group files that have columns of the same rows, in the order of the rows.
 
-    Without data evolution, each file is a group. A group has the files of all rows first, the
-    newest at the front, then the blob files, which may have a part of the rows each. Raises
-    FormatError if row ids are missing, or overlap in any other way.
+    Without data evolution, each file is a group, in the given order. Otherwise a group begins with
+    the files that have all its rows, newest first; blob files follow, each of which may have only a
+    part of the rows. Raises FormatError if a file has no row ids, or has rows of a group without
+    being one of these.
     """
     if not honoured.DATA_EVOLUTION.of(table.schema.options):
         return [(file,) for file in files]
@@ -191,10 +192,10 @@ def column_sources(
 ) -> list[tuple[list[DataFileMeta], list[DataField]]]:
     """Return which columns to read from which files of a group of `row_groups`.
 
-    Each item has files and the columns to read from them. A column is read from the first file of
-    the group, the newest, that has it; `_ROW_ID`, and columns that no file has, are read from the
-    first file of all. If an item has several files, they are blob files, whose rows follow each
-    other. Raises FormatError if blob files do not have all rows.
+    Each item has files and the columns to read from them. A column is read from the newest file
+    that has it; `_ROW_ID`, and columns that no file has, are read from the first file of the group.
+    An item with several files has blob files, whose rows follow each other. Raises FormatError if
+    blob files do not have all rows.
     """
     ids = [{f.id for f in tracked_fields(table.schemas(file.schema_id), file)} for file in group]
     sources: dict[int, list[DataField]] = {}
@@ -229,8 +230,8 @@ def _successive(whole: DataFileMeta, files: Sequence[DataFileMeta]) -> list[Data
 def joined(parts: Sequence[pa.Table], fields: Sequence[DataField]) -> pa.Table:
     """Return the columns of `parts`, which have the same rows, in the order of `fields`.
 
-    If several parts have a column, it is taken from the last of them. Raises KeyError if no part
-    has a column of `fields`.
+    If several parts have a column, it is taken from the last of them. Raises KeyError if a column
+    of `fields` is in no part.
     """
     columns: dict[str, Any] = {}
     for part in parts:

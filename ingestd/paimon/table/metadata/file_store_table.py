@@ -34,10 +34,10 @@ class TableLock(Protocol):
 
 
 def held_on(lock: TableLock | None, branch: str = MAIN_BRANCH) -> AbstractContextManager[None]:
-    """Hold a table's lock of a branch for the duration of a block (None: hold nothing).
+    """Hold the lock of a table's branch for the duration of a block.
 
-    Raises CommitConflictError if others hold it for too long, StorageError if the catalog does not
-    respond.
+    Without a lock (None), the block runs at once. Raises CommitConflictError if others hold the
+    lock for too long, StorageError if the catalog does not respond.
     """
     return nullcontext() if lock is None else lock.held(branch)
 

@@ -63,7 +63,10 @@ def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
 
 
 def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:
-    """Return the commit time of a long-lived changelog (ms of the epoch), or None if missing."""
+    """Return the commit time of a long-lived changelog (ms of the epoch); None if it is missing.
+
+    Raises FormatError if its file is damaged.
+    """
     changelog = find_changelog(table.io, table.paths, snapshot_id)
     return None if changelog is None else changelog.time_millis
 

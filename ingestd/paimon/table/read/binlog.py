@@ -40,10 +40,10 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
     """Return changes as binlog rows in order, each row of kind -U joined to the row after it.
 
-    A row of kind -U stays alone if it is the last row, and is not joined to the row after it if it
-    is joined to the row before it. `rows` are the changes in order, `fields` is the result of
-    `binlog_fields`, and `kind` is the name of the column of row kinds. This column, and others that
-    do not belong to the table, have the values of the second of two joined rows.
+    A -U that is the last row stays alone; a -U that follows an unpaired -U is the second of a pair.
+    `rows` are the changes in order, `fields` is the result of `binlog_fields`, and `kind` is the
+    name of the column of row kinds. This column, and others that do not belong to the table, have
+    the values of the second of two joined rows.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol

@@ -88,11 +88,11 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """Yield the rows of a bucket in parts: one per file, or per section with a primary key.
+        """Yield the rows of a bucket in parts: one per section, or without a primary key, per file.
 
-        A section is a group of files with overlapping key ranges, whose rows are merged. Deleted
-        rows are left out unless `kinds` is set. Raises FormatError for a data file that is missing
-        or damaged.
+        A section is a group of files with overlapping key ranges, whose rows are merged; sections
+        without rows are left out, and deleted rows unless `kinds` is set. Raises FormatError for a
+        data file that is missing or damaged.
         """
         if not self.table.schema.primary_keys:
             for group in row_groups(self.table, bucket.files):

@@ -46,8 +46,8 @@ def fallback_branch(table: FileStoreTable, target: ScanTarget) -> FallbackBranch
 
     `target` is the target of the scan of the table itself. Returns None if the table has no
     fallback branch, or the branch has no snapshot for the target. Raises ConfigError if the branch
-    does not exist, has other columns or (if the table has one) another primary key, or selects
-    changes; UnsupportedError if it cannot be read.
+    has other columns or (if the table has one) another primary key, or an option that selects
+    changes; ArgumentError if it does not exist; UnsupportedError if it cannot be read.
     """
     name = honoured.SCAN_FALLBACK.of(table.schema.options)
     if not name or not name.strip():
@@ -72,10 +72,10 @@ def snapshot_rows(
 ) -> Iterator[pa.Table]:
     """Yield the rows of a snapshot (None: no rows) and of the fallback branch, in parts.
 
-    `reader` selects rows and columns of both. Of the branch (None: the table has none), only
-    partitions are read that the snapshot does not have. Raises UnsupportedError for a table that
-    cannot be read correctly, ArgumentError for an unknown column, FormatError for a file that is
-    missing or damaged.
+    `reader` selects rows and columns of both. Only those partitions of the branch are read that the
+    snapshot does not have; `fallback` is None if the table has no such branch. Raises
+    UnsupportedError for a table that cannot be read correctly, ArgumentError for an unknown column,
+    FormatError for a file that is missing or damaged.
     """
     if snapshot is not None:
         yield from reader.rows(snapshot)

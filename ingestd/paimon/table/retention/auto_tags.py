@@ -97,9 +97,9 @@ class TagPeriods:
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
         """Return the start of the period to tag when a snapshot has this time; None if none is due.
 
-        `due` is the start of the period after that of the newest tag (None: no tag exists). If a
-        tag exists, nothing is due until the period `due` is over and `delay` has passed. The period
-        to tag is then the last one that is over, or `due` with `completed`.
+        `due` is the start of the period after that of the newest tag (None: no tag exists). Until
+        this period is over and `delay` has passed, nothing is due. The period to tag is the last
+        one that is over, or with `completed` the period `due` if a tag exists.
         """
         length = self.period.length
         if due is not None and time - self.delay < due + length:

@@ -43,8 +43,9 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire long-lived changelogs; return the expired ids and the deleted files.
 
-    `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting anything, if a
-    remaining snapshot, a tag, a branch or a consumer file is damaged.
+    `settings` are the table's retention options. `now_ms` is in milliseconds of the epoch. Raises
+    FormatError, before deleting anything, if a remaining snapshot, a tag, a branch or a consumer
+    file is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:

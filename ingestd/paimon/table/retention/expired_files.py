@@ -76,7 +76,7 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
 
     Left out are files for which `keep`, called with the manifest entry, returns True, and files
     that the delta added again in another level. Returns [], and logs a warning, if a manifest is
-    missing, as after an interrupted expiry.
+    damaged or, as after an interrupted expiry, missing.
     """
     deleted: dict[str, ManifestEntry] = {}
     try:
@@ -95,8 +95,8 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
 def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
     """Return the paths of the changelog files of a snapshot; [] if it has none.
 
-    If a manifest is missing, as after an interrupted expiry, only the files of the manifests before
-    it are returned.
+    If a manifest is damaged or, as after an interrupted expiry, missing, a warning is logged and
+    only the files of the manifests before it are returned.
     """
     name = snapshot.changelog_manifest_list
     if name is None:
@@ -130,7 +130,10 @@ def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str
 
 
 def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Return the index files of a snapshot; [] if its index manifest is missing or damaged."""
+    """Return the index files of a snapshot.
+
+    Returns [] if it has no index manifest, or one that is missing or damaged.
+    """
     if snapshot.index_manifest is None:
         return []
     try:

@@ -63,8 +63,8 @@ class UsedFiles:
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
         """Add the files of all snapshots, tags and long-lived changelogs of a table's branches.
 
-        The branch of `without` is left out (None: no branch). Raises FormatError if a metadata file
-        is missing or damaged, ArgumentError if a branch has no schema.
+        The branch of `without` is left out (None: all are added). Raises FormatError if a metadata
+        file is missing or damaged, ArgumentError if a branch has no schema.
         """
         for branch in all_branches(table):
             if without is None or branch.branch != without.branch:

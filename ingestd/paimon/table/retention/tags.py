@@ -70,8 +70,8 @@ def delete_tags(table: FileStoreTable, *names: str) -> list[str]:
     """Delete tags and, if their snapshots have expired, the files that only these tags needed.
 
     Returns the paths of these files. Before the first deletion, raises ArgumentError, with the
-    existing tags, if a tag does not exist, and FormatError if another snapshot, tag or branch is
-    damaged.
+    existing tags, if a tag does not exist, and FormatError if the file of a tag, or another
+    snapshot or branch, is damaged.
     """
     files = plan_tag_deletion(table, *names)
     for name in names:
@@ -86,9 +86,9 @@ def delete_tags(table: FileStoreTable, *names: str) -> list[str]:
 def plan_tag_deletion(table: FileStoreTable, *names: str) -> list[str]:
     """Return the paths of the files that `delete_tags` would delete, sorted.
 
-    Files of a tag whose own metadata is missing or damaged are unknown; they become orphan files.
-    Raises ArgumentError, with the existing tags, if a tag does not exist; FormatError if another
-    snapshot, tag or branch is damaged.
+    Files of a tag whose manifests are missing or damaged are unknown; they become orphan files.
+    Raises ArgumentError, with the existing tags, if a tag does not exist; FormatError if the file
+    of a tag, or another snapshot or branch, is damaged.
     """
     tagged = {snapshot.id: snapshot for snapshot in (tagged_snapshot(table, n) for n in names)}
     expired = [s for s in tagged.values() if find_snapshot(table.io, table.paths, s.id) is None]

@@ -55,9 +55,9 @@ _NONE = np.empty(0, np.int32)
 class WrongIndex:
     """The correct hashes of a bucket, and what is wrong with its stored index.
 
-    `missing` is the number of hashes that the stored index lacks, `foreign` the number of its
-    hashes that belong to another bucket. `problem` states why the stored index cannot be used
-    (None: it can be used).
+    `partition` is the serialized row. `missing` is the number of hashes that the stored index
+    lacks, `foreign` the number of its hashes that belong to another bucket. `problem` states why
+    the stored index cannot be used (None: it can be used).
     """
 
     partition: bytes
@@ -74,8 +74,8 @@ class IndexRepair:
 
     `buckets` is the number of checked buckets, `wrong` has the wrong indexes, and `shared` the
     hashes that occur in several buckets, each with its partition. `snapshot` is None if no index
-    was rebuilt. `dropped` is the deletion of older rows of shared keys (None: not requested, or
-    a dry run). `entries` are the live files that were checked.
+    was rebuilt. `dropped` is the deletion of older rows of keys in several buckets (None: not
+    requested, or a dry run). `entries` are the live files that were checked.
     """
 
     buckets: int

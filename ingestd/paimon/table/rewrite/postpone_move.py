@@ -56,9 +56,10 @@ def move_postponed(
     """Move the postponed rows of `state` into buckets; the result is `empty` if it has none.
 
     New files have level 0: they are readable at once, except in tables whose readers skip level 0.
-    `partition_filter` selects partitions (None: all). Raises the errors of `postponed_moves` and of
-    `commit`, for example CommitConflictError if another process has moved the same rows. The
-    written files are then deleted, unless the outcome of the commit is unknown.
+    `commit_user` is the user of the snapshot. `partition_filter` selects partitions (None: all).
+    Raises the errors of `postponed_moves` and of `commit`, for example CommitConflictError if
+    another process has moved the same rows. The written files are then deleted, unless the outcome
+    of the commit is unknown.
     """
     messages: list[CommitMessage] = []
     try:

@@ -91,7 +91,10 @@ def cells_table(fields: Sequence[DataField], rows: Sequence[Cells]) -> pa.Table:
 
 
 class TableReference(NamedTuple):
-    """A table `database.table`, and a branch and a view of it (None: not given)."""
+    """A table `database.table`, with a branch and a system table of it (None: not given).
+
+    `view` is the name of the system table, such as `snapshots`.
+    """
 
     table: str
     branch: str | None
@@ -99,7 +102,10 @@ class TableReference(NamedTuple):
 
 
 def parse_reference(name: str) -> TableReference:
-    """Parse `table[$branch_b][$view]`. Raises ConfigError for a name of another form."""
+    """Parse the name `database.table[$branch_NAME][$SYSTEM_TABLE]`.
+
+    Neither the database nor the system table is checked. Raises ConfigError for another form.
+    """
     table, *suffixes = name.split("$")
     branch: str | None = None
     if suffixes and suffixes[0].startswith(_BRANCH_PREFIX):

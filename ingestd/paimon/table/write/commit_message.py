@@ -13,12 +13,13 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 class CommitMessage:
     """The file changes of one bucket.
 
-    `partition` is the serialized partition row. `new_files`, `changelog_files` and
-    `new_index_files` are committed in an APPEND snapshot (or in an OVERWRITE). The files that a
-    compaction removes (`compact_before`), adds (`compact_after`) and writes as changelog
-    (`compact_changelog`) are committed in a COMPACT snapshot after it, with `new_index_files` if
-    the message has no other files for an APPEND. A file name that was deleted from a level must not
-    be added there again: readers would treat the file as deleted.
+    `partition` is the serialized partition row, `total_buckets` the bucket count of the partition
+    (below 1: not fixed). `new_files`, `changelog_files` and `new_index_files` are committed in an
+    APPEND snapshot (or in an OVERWRITE). The files that a compaction removes (`compact_before`),
+    adds (`compact_after`) and writes as changelog (`compact_changelog`) are committed in a COMPACT
+    snapshot after it, with `new_index_files` if the message has no other files for an APPEND. A
+    file name that was deleted from a level must not be added there again: readers would treat the
+    file as deleted.
 
     `compact_expected` are the names of the other files of the bucket above level 0, on which the
     compaction relies (None: not checked). `removed_index_files` are the names of index files that

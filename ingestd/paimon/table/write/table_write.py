@@ -58,8 +58,9 @@ _SAMPLE_ROWS = 16384
 class WrittenBucketFiles:
     """A writer of the data files or the changelog files of one bucket.
 
-    `new_name` returns a new file name at each call. With `indexed`, the files have the file indexes
-    of the table; changelog files have none.
+    `partition_values` are in the order of the partition keys, `options` are those of the kind of
+    file. `new_name` returns a new file name at each call. With `indexed`, the files have the file
+    indexes of the table; changelog files have none.
     """
 
     table: FileStoreTable
