@@ -111,7 +111,7 @@ def _refuse_file(table: FileStoreTable, file: DataFileMeta, path: str) -> None:
 
 
 def column_bounds_of(record: Mapping[str, Json]) -> list[dict[int, bytes]]:
-    """Return the lower bounds and the upper bounds of a data file's record, by field id."""
+    """Return two mappings of a data file's record: the lower and the upper bounds by field id."""
     bounds = (record.get(name) or () for name in ("lower_bounds", "upper_bounds"))
     return [{pair["key"]: pair["value"] for pair in pairs} for pairs in bounds]
 

@@ -272,7 +272,10 @@ class ObjectReader(RangeReader):
 
 
 class RenewedClient:
-    """The client of a bucket with credentials that expire, made again when they have changed."""
+    """The client of a bucket whose credentials expire; a new one is opened when they have changed.
+
+    `scheme` and `bucket` are parts of the path, as for `open_store`.
+    """
 
     def __init__(self, scheme: str, bucket: str, credentials: StoreCredentials) -> None:
         self._scheme, self._bucket, self._credentials = scheme, bucket, credentials

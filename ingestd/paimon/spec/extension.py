@@ -100,9 +100,10 @@ def native_columns() -> NativeColumns | None:
 
 
 def text_parts(array: Any) -> TextParts | None:  # noqa: ANN401  # an Arrow array of any type
-    """Return the buffers of a string or binary array, and the index of its first row in them.
+    """Return the parts of a string or binary array that the methods of `NativeColumns` expect.
 
-    Returns None for other types and for empty arrays.
+    These are its offsets, its data, its validity bitmap (None: no nulls), and the index of its
+    first row in these buffers. Returns None for other types and for empty arrays.
     """
     if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)) or not len(array):
         return None

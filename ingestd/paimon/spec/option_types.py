@@ -51,9 +51,10 @@ def parse_size(name: str, value: str) -> int:
 
 
 def parse_millis(name: str, value: str) -> int:
-    """Parse a duration such as "10 s"; return it in milliseconds, also the default unit.
+    """Parse a duration such as "10 s", and return it in milliseconds.
 
-    Raises ConfigError, naming the option, if it is invalid.
+    A number without a unit is in milliseconds. Raises ConfigError, naming the option, if it is
+    invalid.
     """
     return _scaled(name, value, _MILLIS_OF_UNIT, "'10 s'")
 

@@ -104,8 +104,8 @@ _REQUIRED = frozenset(
 def carried_properties(snapshot: Snapshot) -> dict[str, str]:
     """Return the properties of a snapshot that the next commit copies to its own snapshot.
 
-    An example is the progress record: the Kafka offsets that the table contains. Their names begin
-    with `CARRIED_PREFIX`; `BASE_PROPERTY` is not copied.
+    Their names begin with `CARRIED_PREFIX`; `BASE_PROPERTY` is not copied. An example is the
+    progress record, which has the Kafka offsets that the table contains.
     """
     return {
         name: value

@@ -225,7 +225,7 @@ def _old_buckets(
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The rewrite of a partition from `before` buckets to `after` buckets."""
+    """The rewrite of a partition, a serialized row, from `before` buckets to `after` buckets."""
 
     table: FileStoreTable
     partition: bytes
