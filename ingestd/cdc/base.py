@@ -368,7 +368,8 @@ def comment_events(
 ) -> list[SchemaChangeEvent]:
     """Return a list with the event that sets the comments of a batch's table, [] without comments.
 
-    `comments` are the comments in the schema of the messages.
+    The rows of `batch` were decoded from `chunk`. `comments` are the comments in the schema of the
+    messages.
     """
     if not comments:
         return []

@@ -106,8 +106,8 @@ class OverlaidImage(Generic[_ColumnT]):
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
         """Return the cells (n,) of a column, each from the image that applies to its change.
 
-        Only the images in the mask `wanted` (n,) are read. Returns None if no image has the column.
-        Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
+        Only the images in the mask `wanted` (n,) are read (None: all). Returns None if no image has
+        the column. Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
         MsgspecError if a value does not fit.
         """
         above, below = self._wanted(wanted)

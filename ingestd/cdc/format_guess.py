@@ -66,8 +66,9 @@ def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
     """Return the name of the format that a message looks like, or None if it is not recognised.
 
     Control messages, and messages framed for the AWS Glue Schema Registry, are not recognised.
-    Returns "registered" for a binary message if `schemas` is None. `value` must not be empty.
-    Raises SourceError if the registry does not respond, ConfigError if it rejects the credentials.
+    Returns "registered" for a message that is a schema id and a body other than JSON, if `schemas`
+    is None. `value` must not be empty. Raises SourceError if the registry does not respond,
+    ConfigError if it rejects the credentials.
     """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]

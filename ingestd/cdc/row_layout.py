@@ -57,7 +57,8 @@ class RowLayout:
 def row_layout(kinds: Kinds, old: OldKeys) -> RowLayout:
     """Return the rows of changes, with a DELETE of the old key before each update of a key.
 
-    An update whose before image lacks a key value remains one row.
+    `kinds` (n,) are the row kinds of the changes, and `old` describes the keys in their before
+    images. An update whose before image lacks a key value remains one row.
     """
     updates = (kinds == RowKind.UPDATE_AFTER) & old.complete & old.moved
     rows, inserted = _with_inserted(kinds, np.flatnonzero(updates))
@@ -71,9 +72,10 @@ def row_layout_with_images(
 ) -> RowLayout:
     """Return the rows of changes, including the before images of updates and deletes.
 
-    `before` is a mask (n,) of changes that have a before image. If `partial`, the after image of an
-    update that changed its key remains UPDATE_AFTER, because omitted values are read from the table
-    only for updates.
+    `kinds` (n,) are the row kinds of the changes, `old` describes the keys in their before images,
+    and `before` is a mask (n,) of the changes that have a before image. If `partial`, the after
+    image of an update that changed its key remains UPDATE_AFTER, because omitted values are read
+    from the table only for updates.
     """
     updates = np.flatnonzero((kinds == RowKind.UPDATE_AFTER) & before & old.complete)
     rows, inserted = _with_inserted(kinds, updates)

@@ -33,7 +33,10 @@ from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
-    """Where a table starts: at the pipeline's first offsets, those of its claims file, log ends."""
+    """The offsets from which a table starts.
+
+    ORIGIN are the first offsets of the pipeline, CLAIMS those in its claims file, NOW the log ends.
+    """
 
     ORIGIN = "origin"
     CLAIMS = "claims"

@@ -64,8 +64,8 @@ def sample_topics(
 
     `properties` are those of the Kafka client, and `schemas` looks up the schemas of binary
     messages (None: no registry). Raises SourceError if the cluster or the schema registry does not
-    respond or a topic does not exist, and UnsupportedError if messages use the AWS Glue Schema
-    Registry.
+    respond or a topic does not exist; ConfigError for invalid properties, or if the registry
+    rejects the credentials; and UnsupportedError if messages use the AWS Glue Schema Registry.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
@@ -94,7 +94,7 @@ def _refuse_glue(topic: str, messages: Sequence[bytes | None]) -> None:
 def proposed_sources(
     name: str, survey: BrokerSurvey, data_format: str | None, pattern: str | None
 ) -> list[SourceProposal]:
-    """Return a source for each data format; topics of unknown format join the largest source.
+    """Return a source for each data format in `survey`; topics of unknown format join the largest.
 
     Sources are named `name-FORMAT`, or `name` if there is only one. `data_format` overrides the
     guesses of all topics. A single source selects its topics by `pattern`, or else by a proposed

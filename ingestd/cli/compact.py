@@ -210,7 +210,7 @@ def sort_table(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Sort, or only plan to sort, each partition by `order` (columns, strategy), and print it."""
+    """Sort each partition by `order` (columns, strategy), or only plan to; print the result."""
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)

@@ -138,7 +138,8 @@ class DeadLetters:
     def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the selected dead letters of the newest snapshot in parts, which may be empty.
 
-        They have the `columns` and all of `FILTER_COLUMNS`.
+        Each part has the `columns` and all of `FILTER_COLUMNS`. Raises the errors of reading a
+        table.
         """
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
@@ -171,7 +172,8 @@ def newest_dead_letters(
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
     """Open a dead-letter table, named as DB.TABLE, or as DB if it has the default name.
 
-    Raises ConfigError if the table does not exist or is not a dead-letter table.
+    Raises ConfigError if the table does not exist or is not a dead-letter table, FormatError if the
+    table of replays is damaged, and the errors of the catalog.
     """
     identifier = Identifier.parse(name if "." in name else f"{name}.{DEAD_LETTER_TABLE}")
     catalog = open_catalog(warehouse)

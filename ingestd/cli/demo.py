@@ -148,7 +148,10 @@ def live(console: Console) -> Iterator[Progress]:
 
 
 def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
-    """Produce the workload's change events to Kafka, and return their number."""
+    """Produce the workload's change events to Kafka, and return their number.
+
+    Raises SourceError if the broker does not accept them.
+    """
     task = progress.add_task("producing changes", total=workload.events)
     count = produce(workload, bootstrap, lambda sent: progress.update(task, completed=sent))
     progress.update(task, total=count, completed=count)
@@ -257,7 +260,10 @@ def print_report(
 def report_document(
     root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> dict[str, object]:
-    """Return the report as a JSON document; its `right` is whether all rows are as expected."""
+    """Return the report as a JSON document.
+
+    Its field `right` is whether all rows are as expected from the workload.
+    """
     expected = workload.expected()
     tables = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
     return {

@@ -248,10 +248,10 @@ class MessageOptions:
 def source_settings(reading: MessageOptions, topic: str | None) -> SourceSettings:
     """Return the source of the configuration that reads the topic, overridden by the options.
 
-    A `topic` of None stands for the only source of the configuration. Without a configuration, the
-    options define the source. Raises ConfigError if the data format or a required schema registry
-    is missing, if the configuration or an option is invalid, or if not exactly one source of the
-    configuration reads the topic.
+    `reading` are the options, with the path of the configuration. A `topic` of None stands for the
+    only source of the configuration. Without a configuration, the options define the source. Raises
+    ConfigError if the data format or a required schema registry is missing, if the configuration or
+    an option is invalid, or if not exactly one source of the configuration reads the topic.
     """
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)

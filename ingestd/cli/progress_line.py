@@ -226,8 +226,9 @@ def line_of(
 ) -> Iterator[FileStoreTable]:
     """Yield a handle of the table whose file operations are counted in a line on the terminal.
 
-    The line is shown during the block; with `files`, which counts all files to process, it has a
-    bar. If standard error is not a terminal, the table itself is yielded.
+    The line names the work as `what`, and is shown during the block; with `files`, which counts all
+    files to process, it has a bar. If standard error is not a terminal, the table itself is
+    yielded.
     """
     if not sys.stderr.isatty():
         yield table

@@ -108,7 +108,8 @@ def _run_sample(
 def topic_logs(source: KafkaSource) -> TopicLogs:
     """Return the first and end offsets of the topics of a source.
 
-    Raises SourceError if one of its named topics does not exist or the cluster does not respond.
+    Raises SourceError if one of its named topics does not exist or the cluster does not respond,
+    and ConfigError for invalid properties.
     """
     cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
     partitions = cluster.list_topic_partitions()

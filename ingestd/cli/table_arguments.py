@@ -28,7 +28,8 @@ def open_catalog(warehouse: str) -> Catalog:
     """Open the catalog that the command line selects.
 
     `warehouse` is a path, or the name of a warehouse at the catalog server. Raises ConfigError if
-    the path does not exist, and for invalid catalog options.
+    the path does not exist, and for invalid catalog options; UnsupportedError for an unknown kind
+    of store; StorageError if the store or the catalog server does not respond.
     """
     chosen = chosen_catalog()
     if chosen.metastore != "filesystem":

@@ -71,7 +71,7 @@ class BinlogPosition:
     pos: int = 0
 
     def is_before(self, source: _Source) -> bool:
-        """Return whether this position precedes the change of `source`.
+        """Return whether this position precedes a change, given the field `source` of its message.
 
         Returns False for rows of a snapshot, and if the two positions cannot be compared.
         """
@@ -127,7 +127,8 @@ class BinlogReader:
     """The progress of a MySQL or MariaDB connector, read from the newest records of its topics.
 
     `connection` is a session with the database. `clusters` are the clients of brokers by source,
-    and `log` reads the topics of `sources`.
+    and `log` reads the topics of `sources`. Methods raise SourceError if the database or the
+    brokers do not respond.
     """
 
     connection: Connection
@@ -148,8 +149,9 @@ class BinlogReader:
         """Return whether the connector has passed `position`, and whether it is active; never None.
 
         The connector has passed if one of the newest records in the topics comes from a change
-        after `position`. It also counts as active if the user may not see the server's threads. The
-        `position` of the result is a text with the end offsets of the topics.
+        after `position`. It counts as active also if the user may not see the server's threads, by
+        which an active connector is recognised. The `position` of the result is a text with the end
+        offsets of the topics.
         """
         newest = list(self._newest_changes())
         passed = any(position.is_before(source) for source in newest)

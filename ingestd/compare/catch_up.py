@@ -49,7 +49,8 @@ class ConnectorState:
 class Connector(Protocol[_P]):
     """A source connector, as far as its progress in the log of the database is visible.
 
-    `_P` is the type of positions in that log.
+    `_P` is the type of positions in that log. Methods raise SourceError if the database or the
+    brokers do not respond.
     """
 
     def source_position(self) -> _P:

@@ -134,13 +134,13 @@ class ColumnSql(Protocol):
     def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
         """Return the SQL expression of a column's canonical text, and its form in the lake.
 
-        Returns None if the column cannot be compared.
+        `t` is the column's type in the lake. Returns None if the column cannot be compared.
         """
 
     def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
         """Return the SQL expression of a key value, whose one parameter `%s` is its canonical text.
 
-        Returns None if the column cannot be in a key.
+        `t` is the column's type in the lake. Returns None if the column cannot be in a key.
         """
 
 

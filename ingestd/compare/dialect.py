@@ -111,7 +111,8 @@ class SqlDialect(Protocol):
     def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
         """Return the SQL of a key column's value, with its canonical text as the parameter `%s`.
 
-        Returns None if pages of a table cannot be bounded by values of the column.
+        `t` is the column's type in the lake. Returns None if pages of a table cannot be bounded by
+        values of the column.
         """
 
     def hashed_rows(self, table: str, where: str, texts: Sequence[str]) -> HashedRows:

@@ -114,7 +114,8 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
 def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
     """Return the SQL of a key column's value, with its canonical text as the parameter `%s`.
 
-    Returns None if pages of a table cannot be bounded by values of the column.
+    `t` is the column's type in the lake. Returns None if pages of a table cannot be bounded by
+    values of the column.
     """
     if column.kind not in _BOUNDABLE or t.root == "BOOLEAN":
         return None

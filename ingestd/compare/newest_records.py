@@ -86,7 +86,7 @@ class RecordSearch:
 
         `key_columns` are the compared key columns of the table. Only records that the table covers
         count. Raises SourceError if brokers do not respond, LogChangedError if the records expire
-        meanwhile.
+        meanwhile, and the errors of decoding.
         """
         logs = ask_logs(self.clusters)
         ranges = []

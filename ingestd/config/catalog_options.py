@@ -22,8 +22,9 @@ _METASTORES_OF_KEY: Mapping[str, tuple[str, ...]] = {
 def catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
     """Return the options of a catalog from its section, under Paimon's names.
 
-    They are the section's `options` and the keys of its metastore that are set; `filesystem` has
-    only `case-sensitive`. The file of a token is relative to `folder`.
+    The only option of `filesystem` is `case-sensitive`. Every other metastore has the `options` of
+    the section, and those of its own keys that are set. The file of a token is relative to
+    `folder`.
     """
     if section.metastore == "filesystem":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}

@@ -64,7 +64,8 @@ class Tls:
     """The server's certificate, which is reloaded when its files change; thread-safe.
 
     Replaced files are used from the next connection on. While certificate and key do not match, as
-    between the replacement of the first and the second file, the previous pair is used.
+    between the replacement of the first and the second file, the previous pair is used. Creating
+    the object raises ConfigError if a file cannot be read or is invalid.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:

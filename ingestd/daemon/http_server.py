@@ -105,8 +105,8 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
 def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse:
     """Return the page of one table of the pipeline, or status 404 if there is no such table.
 
-    If the table cannot be read, the page shows the error. It reads the warehouse, so it is called
-    without the lock that other pages are rendered with.
+    If the table cannot be read, the page shows the error. This function reads the warehouse, so
+    call it without the lock under which other pages are rendered.
     """
     document = status.document()
     if name not in document["tables"]:
@@ -120,8 +120,8 @@ def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse
 def dead_letters_page(status: Status, tables: DetailsReader, *, with_bytes: bool) -> HttpResponse:
     """Return the page of dead letters, with their keys and values if `with_bytes`.
 
-    If they cannot be read, the page shows the error. It reads the warehouse, so it is called
-    without the lock that other pages are rendered with.
+    If dead letters cannot be read, the page shows the error. This function reads the warehouse, so
+    call it without the lock under which other pages are rendered.
     """
     letters = _or_message(lambda: tables.dead_letters(with_bytes=with_bytes))
     html = page_of_dead_letters(letters, tables.replay_command(), status.document(), _PAGES)
@@ -139,8 +139,9 @@ def _or_message(read: Callable[[], _Read]) -> _Read | str:
 class HttpServer:
     """The server of the pages, which runs in separate threads from `start` to `stop`.
 
-    Creating the server raises ConfigError if the address or a file of `access` cannot be used.
-    `tables` reads the tables for the console (None: there are no pages of tables).
+    `listen` is its address as HOST:PORT. `tables` reads the tables for the console (None: there are
+    no pages of tables). Creating the server raises ConfigError if the address or a file of `access`
+    cannot be used.
     """
 
     def __init__(

@@ -213,7 +213,7 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
     If `until_latest`, the pipeline ends at the offsets that are the latest when it starts. After
     the run, a missing class archive is created in the background. Raises ConfigError for an invalid
     configuration. Without `take_over`, raises FencedError if another daemon of the pipeline is
-    running, and StorageError if the warehouse cannot be read to determine this.
+    running, and StorageError or FormatError if its heartbeat cannot be read to determine this.
     """
     try:
         loaded = load_config(config)

@@ -81,9 +81,10 @@ NOT_READY: Mapping[NotReady, str] = {
 class TableStatus:
     """The newest commit to a table, and the rows and files written since the daemon started.
 
-    `result` is the `status` of the newest TableCommit to the table. It is "opened" before the
-    first, and if the table had another snapshot when a run opened it. `at` is the time of the
-    snapshot in seconds since 1970, or None if there is none.
+    `result` is the `status` of the newest TableCommit to the table. It is "opened" before the first
+    commit, and if the table had another snapshot when a run opened it. `at` is in seconds since
+    1970: the end of the batch of that commit, or for "opened" the time of the snapshot, None
+    without a snapshot.
     """
 
     snapshot_id: int | None

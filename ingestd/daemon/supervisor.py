@@ -166,7 +166,8 @@ class DaemonSettings:
 class Supervisor:
     """Runs a pipeline until it ends, is stopped, or fails; restarts it after retryable errors.
 
-    `maintenance` runs beside the pipeline (None: no maintenance).
+    `make_run` creates the object of each run. `maintenance` runs beside the pipeline (None: no
+    maintenance).
     """
 
     def __init__(
@@ -332,9 +333,9 @@ def supervise(
 ) -> int:
     """Run the daemon in this process to its end; return the exit code.
 
-    Must be called on the main thread. SIGTERM or SIGINT ends the daemon after the batch in
-    progress, a second one at once. After SIGHUP, `reload` returns new settings (None: unchanged).
-    Raises ConfigError if the address or a file for the HTTP pages cannot be used.
+    Must be called on the main thread. `make_run` creates each run of the pipeline. SIGTERM or
+    SIGINT ends the daemon after the batch in progress, a second one at once. After SIGHUP, `reload`
+    returns new settings (None: unchanged). Raises ConfigError if the pages cannot be served.
     """
     requests = SignalRequests()
     build = build_info(daemon.version)

@@ -245,7 +245,10 @@ class DevBroker:
         self._reap()
 
     def restart(self) -> None:
-        """Kill the broker if it is running, and start it again with the same address and data."""
+        """Kill the broker if it is running, and start it again with the same address and data.
+
+        Raises the errors of `start`.
+        """
         self.kill()
         self.start()
 

@@ -110,9 +110,9 @@ class BatchListener(Protocol):
         ...
 
     def phase(self, name: str, seconds: float) -> None:
-        """Handle the end of a phase of the batch, which took `seconds`.
+        """Handle the end of the phase `name` of a batch, which took `seconds`.
 
-        A phase may occur repeatedly.
+        A phase may occur repeatedly in a batch.
         """
         ...
 

@@ -57,7 +57,7 @@ class NativeKafka(Protocol):
         properties: Mapping[str, str],
         token: TokenFunction | None,
     ) -> _NativeConsumer:
-        """Create a client; `addresses` has the client library's functions, by name.
+        """Create a client; `addresses` are those of the client library's functions, by name.
 
         `token` computes OAUTHBEARER tokens (None: not needed). Raises ValueError for a missing
         address or an invalid property.
@@ -104,9 +104,9 @@ def _log_reason(reason: str) -> None:
 class NativeKafkaReader:
     """A `Reader` that uses the consumer of the native extension.
 
-    `addresses` has the client library's functions, by name, and `token` computes OAUTHBEARER tokens
-    (None: not needed). Raises ValueError for invalid properties; methods raise SourceError if the
-    client library fails.
+    `addresses` are those of the client library's functions, by name, and `token` computes
+    OAUTHBEARER tokens (None: not needed). Raises ValueError for invalid properties; methods raise
+    SourceError if the client library fails.
     """
 
     def __init__(

@@ -292,10 +292,11 @@ def sample_ranges(
 ) -> list[OffsetRange]:
     """Return ranges of at most `limit` offsets per topic, ordered by topic, partition and offset.
 
-    The partitions of a topic share the limit evenly; larger partitions get what smaller ones do not
-    use. If the share of a partition is smaller than its log, half of it is taken from the
-    beginning, where a pipeline starts, and half from the end, where messages have their current
-    structure. Offsets without a record count too. Raises ValueError if the limit is less than 1.
+    `begin` and `end` are the first and the end offsets of the logs. The partitions of a topic share
+    the limit evenly; larger partitions get what smaller ones do not use. If the share of a
+    partition is smaller than its log, half of it is taken from the beginning, where a pipeline
+    starts, and half from the end, where messages have their current structure. Offsets without a
+    record count too. Raises ValueError if the limit is less than 1.
     """
     ranges: list[OffsetRange] = []
     for topic in sorted(end):

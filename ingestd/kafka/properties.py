@@ -206,8 +206,9 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
 def producer_properties(source: KafkaSource) -> dict[str, str]:
     """Return the properties of an idempotent producer: the user's, and those that ingestd requires.
 
-    By default, keys select partitions as in Java's producer. Raises ConfigError if a property of
-    the user is missing or not allowed, or if authentication by tokens is not possible.
+    Properties only for consumers are left out. By default, keys select partitions as in Java's
+    producer. Raises ConfigError if a property of the user is missing or not allowed, or if
+    authentication by tokens is not possible.
     """
     return {
         "linger.ms": "5",

@@ -59,7 +59,7 @@ class Records:
         return len(self.keys)
 
     def first(self, count: int) -> "Records":
-        """Return the first `count` records, without the events and ends of partitions."""
+        """Return the first `count` records, without `events`."""
         return self if count >= len(self) and not self.events else self._part(0, count)
 
     def _part(self, start: int, stop: int) -> "Records":

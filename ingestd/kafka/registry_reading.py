@@ -151,5 +151,5 @@ class SchemaReading:
 
 
 def room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
-    """Return the cache, or a new, empty cache if it has `capacity` entries or more."""
+    """Return `cache`, or a new, empty cache if `cache` has `capacity` entries or more."""
     return cache if len(cache) < capacity else {}

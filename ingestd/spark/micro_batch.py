@@ -67,7 +67,7 @@ class CommitGuard(Protocol):
         """The topic keys of all topics read so far, by source and topic."""
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Look up and store the keys of topics that are read for the first time.
+        """Look up and store the keys of topics in `ranges` that are read for the first time.
 
         Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
         respond.
@@ -76,7 +76,8 @@ class CommitGuard(Protocol):
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated.
 
-        Raises SourceError if brokers do not respond, and StorageError if the warehouse does not.
+        The topics are those of `ranges`. Raises SourceError if brokers do not respond, and
+        StorageError if the warehouse does not.
         """
 
 

@@ -299,7 +299,7 @@ class CommitPreconditions:
         return self.topics.keys
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Look up and store the keys of topics that are read for the first time.
+        """Look up and store the keys of topics in `ranges` that are read for the first time.
 
         Raises LogChangedError if such a topic was deleted, and SourceError if brokers do not
         respond.
@@ -309,8 +309,8 @@ class CommitPreconditions:
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated.
 
-        Raises SourceError if brokers do not respond, FormatError if the leader's term file is
-        invalid, and StorageError if it cannot be read.
+        The topics are those of `ranges`. Raises SourceError if brokers do not respond, FormatError
+        if the leader's term file is invalid, and StorageError if it cannot be read.
         """
         self.leadership.check()
         self.topics.check(ranges)

@@ -231,7 +231,8 @@ class SetAsideTopics:
     def judge(self, result: AttemptResult, ranges: Iterable[OffsetRange]) -> bool:
         """Check the result of a batch before its commits, and set aside topics and partitions.
 
-        Returns whether any was set aside, so that the batch has to run again without it.
+        `ranges` are those of the batch. Returns whether any was set aside, so that the batch has to
+        run again without it.
         """
         for unreadable in result.unreadable:
             self._add_unreadable(unreadable)
@@ -249,9 +250,11 @@ class SetAsideTopics:
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
         """Set aside partitions with records that exceed a worker's memory; return whether any were.
 
-        Called after a worker was lost. The ranges are read again in separate processes to find
-        these partitions. The batch then leaves them out, with the readable records before a large
-        one: the client fetches ahead, which would kill the next worker, too.
+        Called after a worker was lost. The `ranges` of the batch are read again in separate
+        processes to find these partitions. The batch then leaves out the partitions from its start
+        on, including readable records before a large one: the client fetches ahead, and would
+        exceed the memory of the next worker, too. Raises ConfigError for invalid properties, and
+        SourceError if no token could be fetched.
         """
         ranges = list(ranges)
         starts, culprits = starts_of(ranges), self.culprits(ranges)
@@ -265,6 +268,7 @@ class SetAsideTopics:
         """Return the ranges that exceed a worker's memory limit, each from where it is unreadable.
 
         The ranges are read again in separate processes to find them; nothing is set aside yet.
+        Raises ConfigError for invalid properties, and SourceError if no token could be fetched.
         """
         return [
             unreadable
@@ -295,8 +299,9 @@ class SetAsideTopics:
     def refuse_end(self) -> None:
         """Raise PolicyStopError if a topic or partition is set aside, as the run is incomplete.
 
-        Waits until no partition with exhausted retries is undecided. Raises SourceError, which
-        restarts the query, if a partition is readable again or its unreadable range is skipped.
+        Before that, waits for the decisions on partitions whose retries are exhausted. Raises
+        SourceError, which restarts the query, if a partition is readable again or its unreadable
+        range is skipped.
         """
         while self._retries.is_deciding:
             self._retries.poll()

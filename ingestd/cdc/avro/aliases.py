@@ -54,7 +54,8 @@ def schema_events(
 ) -> list[SchemaChangeEvent]:
     """Return the schema change events for the aliases and `doc` attributes of a record type.
 
-    `batch` has the rows of this type. The list is empty if the type has neither.
+    `batch` has the rows of this type, decoded from `chunk`. The list is empty if the type has
+    neither.
     """
     renames = alias_events(chunk, batch, former_names(record))
     return renames + comment_events(chunk, batch, record_comments(record))
@@ -63,9 +64,9 @@ def schema_events(
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
     """Return a list with one event that renames columns, which applies to the rows of a batch.
 
-    `names` are the (old, new) names in the schema of the batch. Without names the list is empty.
-    The log position of the event is just before the smallest log position of the batch, or 0 if
-    none is known.
+    `names` are the (old, new) names in the schema of the batch, whose rows were decoded from
+    `chunk`. Without names the list is empty. The log position of the event is just before the
+    smallest log position of the batch, or 0 if none is known.
     """
     if not names:
         return []

@@ -44,7 +44,7 @@ def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.Da
 
 
 def json_texts(values: Array, node: AvroNode) -> list[str | None]:
-    """Return each value as JSON text, or None for null.
+    """Return the JSON text of each value of the Avro type `node`, or None for null.
 
     Decimals are numbers, and bytes are base64, as in Connect.
     """
@@ -69,8 +69,9 @@ def _is_decimal(node: AvroNode) -> bool:
 def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
     """Convert a Python value of an Arrow array to a value that msgspec can encode as JSON.
 
-    Arrow returns maps as lists of pairs, and decimals as the bytes of an unscaled integer: these
-    become dictionaries and numbers. Values of unions are returned unchanged.
+    `cell` is the value, and `node` its Avro type. Arrow returns maps as lists of pairs, and
+    decimals as the bytes of an unscaled integer: these become dictionaries and numbers. Values of
+    unions are returned unchanged.
     """
     node = node.present
     if cell is None or node.kind == "union":

@@ -70,7 +70,8 @@ class SortedEnvelopes:
 def is_control(node: AvroNode, topic: str) -> bool:
     """Return whether messages of a schema are heartbeats, schema changes or transaction events.
 
-    Raises RecordError if they are neither control messages nor change events.
+    `node` is the type of the messages, and `topic` the name of their topic, by which heartbeats are
+    recognised. Raises RecordError if they are neither control messages nor change events.
     """
     names = set(node.names)
     if node.kind == "record" and _OP in names and _SOURCE in names:

@@ -122,8 +122,8 @@ def decimal_encoding(data_type: DataType) -> ColumnEncoding:
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
     """Return the encoding of decimals that are unscaled integers in base64.
 
-    `scale` is the number of fractional digits. Returns None if the native reader cannot decode
-    them: it supports only scales from 0 to 38.
+    `scale` is the number of fractional digits, and `arrow_type` the type of the column. Returns
+    None if the native reader cannot decode them: it supports only scales from 0 to 38.
     """
     if not 0 <= scale <= 38:
         return None

@@ -113,9 +113,9 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
     """Return a decimal that can be passed to Arrow for a column with `scale` fractional digits.
 
-    This is `value`, or 0 for a zero with more than `scale` + 38 fractional digits. Raises
-    ValueError for another value with that many, because Arrow would read beyond its tables and
-    might crash.
+    The result is `value`, except for a zero with more than `scale` + 38 fractional digits, which
+    becomes a plain 0. Raises ValueError for any other value with more fractional digits, because
+    Arrow would read beyond its tables and might crash.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

@@ -117,7 +117,8 @@ def reader_kinds(counts: Mapping[str, int]) -> JsonKinds:
     """Return the kinds of values from which the reader of a column is chosen.
 
     `counts` has the number of values by kind, as from `kinds_of`. A column has either numbers or
-    base64: the kinds of the less frequent of the two are left out; if both are as frequent, base64.
+    base64, so the kinds of the less frequent of the two are left out; base64 if they are equally
+    frequent.
     """
     kinds = set(counts)
     for kind in [kind for kind in counts if kind.endswith("base64")]:

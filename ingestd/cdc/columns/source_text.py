@@ -50,7 +50,10 @@ _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def source_text_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for a column whose values are text in the format of the source database."""
+    """Return the reader for a column whose values are text in the format of the source database.
+
+    `kinds` are the kinds of the JSON values of the column.
+    """
     numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
     if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:
         return decimal_numbers(column.data_type)

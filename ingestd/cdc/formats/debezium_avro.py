@@ -56,8 +56,9 @@ def new_format(settings: FormatSettings) -> "DebeziumAvro":
 class DebeziumAvro:
     """A decoder of Debezium change events in Avro.
 
-    It caches schemas, so one decoder should be used for many chunks. If `images`, the before images
-    of changes are decoded, too.
+    `framing` states how messages refer to their schemas, which `schemas` looks up. Schemas are
+    cached, so one decoder should be used for many chunks. If `images`, the before images of changes
+    are decoded, too.
     """
 
     name = "debezium-avro"

@@ -20,9 +20,9 @@ def new_format(inner: DataFormat, settings: FormatSettings) -> "FramedJson":
 
 
 class FramedJson:
-    """A decoder that removes schema ids from messages, and decodes them with another decoder.
+    """A decoder that removes schema ids from messages, and decodes them with the decoder `inner`.
 
-    Rejected records contain the original bytes.
+    `framing` states how schema ids precede messages. Rejected records contain the original bytes.
     """
 
     def __init__(self, inner: DataFormat, framing: Framing) -> None:

@@ -69,8 +69,8 @@ class FieldReader(Protocol):
 class PlainRecords:
     """A decoder of rows with registered schemas, for the format `name`.
 
-    `reader` decodes the messages of each schema. For each topic, it is cached whether message keys
-    have a schema.
+    `framing` states how messages refer to their schemas, and `reader` decodes the messages of each
+    schema. For each topic, it is cached whether message keys have a schema.
     """
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:

@@ -72,10 +72,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TooManyCellsError(Exception):
-    """A batch of these messages would consist mostly of nulls, and has to be split.
-
-    The condition is that of `exceeds_cell_budget`.
-    """
+    """One batch of the messages would exceed the cell budget (see `exceeds_cell_budget`)."""
 
 
 @dataclass(slots=True)
@@ -130,7 +127,7 @@ class TableMemory:
     def takes(self, values: Sequence[bytes | None]) -> bool:
         """Return whether the plan can decode these messages into one batch; True without a plan.
 
-        It cannot if too many cells would be in columns that the table lacks.
+        False if too many cells of the batch would be in columns that the table lacks.
         """
         return self.plan is None or not exceeds_cell_budget(self.width, values)
 
@@ -155,9 +152,10 @@ class TableMemory:
 def decode_if_uniform(
     memory: TableMemory, messages: Messages, known: ColumnTypes, declared: ColumnTypes
 ) -> ChangeBatch | None:
-    """Decode messages with the current plan, or return None if any message does not match.
+    """Decode messages with the plan in `memory`, or return None if any message does not match.
 
-    If there is no plan, it is made from a sample, and cached if all messages match. Raises
+    `known` and `declared` are the column types in the table and in the configuration. If there is
+    no plan for these, it is made from a sample, and cached if all messages match. Raises
     UnsupportedError if JSON values cannot be read as the type of a column.
     """
     try:
@@ -253,7 +251,8 @@ def decode_messages(
 ) -> tuple[list[ChangeBatch], Reasons]:
     """Return batches of the valid messages, and the rejection reasons of other messages by index.
 
-    Raises UnsupportedError if JSON values cannot be read as the type of a column.
+    `known` and `declared` are the column types in the table and in the configuration. Raises
+    UnsupportedError if JSON values cannot be read as the type of a column.
     """
     batch = decode_if_uniform(memory, messages, known, declared)
     if batch is not None:

@@ -223,7 +223,7 @@ def check_call(call: Call) -> None:
 
 
 def source_of(call: Call) -> str | None:
-    """Return the name of the column that a call takes; `now` and `cast` take none: None."""
+    """Return the name of the column that a call takes; None if its function is `now` or `cast`."""
     return None if call.function in _CONSTANT else call.arguments[0]
 
 
@@ -253,8 +253,8 @@ def constant_of(call: Call, now_ms: int) -> Values:
 def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCells:
     """Evaluate a call on an Arrow array of type `source`, and mark invalid values as failed.
 
-    `values` is the column that the call takes, so it must take one. Raises SchemaConflictError if
-    the function does not accept this type.
+    The call must take a column, and `values` are those of this column. Raises SchemaConflictError
+    if the function does not accept the type.
     """
     arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
     _refuse_type(call, source)

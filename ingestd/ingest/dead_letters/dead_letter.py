@@ -70,9 +70,9 @@ def dead_letter_rows(
 ) -> pa.Table:
     """Return rejected records of one topic partition as rows, ordered by offset.
 
-    `job` is the name of the pipeline. The rows have the columns of the dead-letter table, and a row
-    kind and an offset like all rows in blobs. Record headers are taken from `chunk`, if it has
-    headers.
+    `job` is the name of the pipeline, and `source` the name of the source. The rows have the
+    columns of the dead-letter table, and a row kind and an offset like all rows in blobs. Record
+    headers are taken from `chunk`, if it has headers.
     """
     ordered = sorted(dead_letters, key=lambda dead_letter: dead_letter.rejected.offset)
     records = [dead_letter.rejected for dead_letter in ordered]

@@ -30,10 +30,11 @@ def without_stored(
 ) -> list[DeadLetter]:
     """Return the dead letters of one topic partition that the dead-letter table does not contain.
 
-    It can contain dead letters of records before the offset `stored_until`. Those of pipelines
-    other than `pipelines`, which may share the table, do not count, nor do those of the sources
-    `other_sources`, whose clusters may have a topic of the same name. All other sources are former
-    names of the source. Raises FormatError if the table is damaged.
+    Only records before the offset `stored_until` can have a dead letter in the table. `pipelines`
+    are the current and former names of this pipeline; dead letters of other pipelines, which may
+    share the table, are ignored. So are those of `other_sources`, the other sources of this
+    pipeline, whose clusters may have a topic of the same name. Raises FormatError if the table is
+    damaged, and StorageError if the warehouse does not respond.
     """
     old = [one.rejected for one in dead_letters if one.rejected.offset < stored_until]
     stored = _stored(table, pipelines, other_sources, old) if old else frozenset()

@@ -93,9 +93,9 @@ def deletes_of_inserts(history: RowHistory) -> Indices:
     """Return, for each row, the index of the delete of the same update, or -1 if unknown.
 
     Rows of a source table at the same position are of the same update. If the source sent its
-    changes again, the first delete is returned, because only before it the row of the old key had
-    the value that the update kept. If a position has deletes of several keys, which a source should
-    not send, no delete is returned.
+    changes again, the first delete is returned: only before that delete does the row of the old key
+    have the value that the update kept. If a position has deletes of several keys, which a source
+    should not send, no delete is returned.
     """
     known = np.flatnonzero(history.positions >= 0)
     columns = {"source": history.sources[known], "position": history.positions[known]}

@@ -91,9 +91,10 @@ def do_job(
 ) -> Done:
     """Run a maintenance job on the current state of the table, and return its result.
 
-    `clock` returns seconds since the epoch. If it is None, expiry uses the clock of the object
-    store, because the clock of this machine may be wrong. Before a compaction, rows in postponed
-    buckets are moved to real buckets. Returns a `NotDone` if an IngestdError is raised.
+    `commit_user` is the user of the commits of compactions. `clock` returns seconds since the
+    epoch; if it is None, expiry uses the clock of the object store, because the clock of this
+    machine may be wrong. Before a compaction, rows in postponed buckets are moved to real buckets.
+    Returns a `NotDone` if an IngestdError is raised.
     """
     now_ms = int((clock or time.time)() * 1000)
     try:

@@ -98,7 +98,7 @@ class RecountSpan:
 def covered_span(
     name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
 ) -> RecountSpan:
-    """Return the offset ranges of a table's covered records that existing logs still have.
+    """Return the offset ranges of the covered records of the table `name` that logs still have.
 
     `tables` are all tables of the pipeline, and `origin` the offsets from which it reads. Logs
     whose rows are only in other tables are excluded; logs without rows in any table are included.
@@ -126,7 +126,7 @@ def covered_span(
 
 
 class Replay:
-    """A replay of the records of a table's logs into an empty table with the same schema.
+    """A replay of the records of a table's logs into an empty table with the same name and schema.
 
     `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
     like the daemon. `stream_of` returns the `Stream` by which truncates are decided, given the
@@ -163,7 +163,8 @@ class Replay:
         """Read a span in batches; `keys` are the topic keys of its topics.
 
         Raises LogChangedError if offsets expire during the replay, SourceError if brokers do not
-        respond, and SchemaConflictError if the schema still changes after several attempts.
+        respond, SchemaConflictError if the schema still changes after several attempts, and the
+        errors of `decode_ranges` and `write_slot`.
         """
         self._registry.keys = keys
         reached = span.start
@@ -226,11 +227,10 @@ class Replay:
 def recount(
     replay: Replay, name: str, managed: ManagedTable, span: RecountSpan, keys: TopicKeys
 ) -> Recount:
-    """Replay the span of a table, and compare the resulting rows with the rows of the table.
+    """Replay the span of the table `name`, and compare the resulting rows with its rows.
 
-    `keys` are the topic keys of the topics of the span. Raises LogChangedError if offsets expire
-    during the replay, SourceError if brokers do not respond, SchemaConflictError if the schema
-    still changes after several attempts, and the errors of reading the table.
+    `managed` is the open table, and `keys` are the topic keys of the topics of the span. Raises the
+    errors of `Replay.run` and of reading the table.
     """
     replay.run(span, keys)
     snapshot = managed.state.snapshot

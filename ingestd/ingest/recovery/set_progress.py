@@ -113,8 +113,9 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
     `claims` is the content of the file (None: missing or damaged). The offsets are valid if only
     the progress records were removed. The function raises ConfigError if the file has no entry for
-    the table, if the table was rolled back or restored since the file was written, or if it has
-    another number of rows and rows would count twice (a daemon ended before it wrote the file).
+    the table, if the table was rolled back or restored since the file was written, or if rows would
+    count twice and the table has another number of rows than then, as after a daemon that ended
+    before it wrote the file.
     """
 
     def vector(registry: TableRegistry) -> Vector:

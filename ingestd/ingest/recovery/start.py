@@ -85,11 +85,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StartPositions:
-    """The offset from which each topic partition is read, and its leader epoch.
+    """The offsets from which topic partitions are read, by source, topic and partition.
 
-    All offsets are by source, topic and partition. `covered` has the largest covered offset of any
-    table, which may be larger than the offset in `offsets`. `losses` are the losses that were
-    accepted.
+    `epochs` are the current leader epochs of the logs, -1 if unknown. `covered` has the largest
+    covered offset of any table, which may be larger than the offset in `offsets`. `losses` are the
+    losses that were accepted.
     """
 
     offsets: Offsets
@@ -110,7 +110,8 @@ def recover(
     topic, partition) to unreadable ranges to skip. Raises OffsetLostError if the policy is to fail
     and records, or start positions of a consumer group, are lost; SchemaConflictError if another
     pipeline writes the same rows, or source tables share a target unintentionally; ConfigError for
-    invalid start positions; and the errors of `ask_logs`, `check_routing`, `write_dead_letters` and
+    invalid start positions; FormatError or UnsupportedError if the progress record of another
+    pipeline cannot be read; and the errors of `ask_logs`, `check_routing`, `write_dead_letters` and
     of a commit.
     """
     logs = ask_logs(clusters)
@@ -450,9 +451,10 @@ def write_dead_letters(
 ) -> list[CommitMessage]:
     """Write (source, dead letter) pairs to the dead-letter topic if one is set, else to the table.
 
-    Returns the commit messages of the table, which is not committed. Raises StorageError if writing
-    to the table fails, SourceError if the brokers do not accept the messages, and PolicyStopError
-    for a message larger than the topic allows.
+    `table` is the dead-letter table, in the state `state`. Returns its commit messages, which are
+    not committed. Raises StorageError if writing to the table fails; with a topic, SourceError if
+    the brokers do not accept the messages, PolicyStopError for a message larger than the topic
+    allows, and ConfigError for invalid properties.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):

@@ -21,8 +21,8 @@ def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Indices]:
     """Return the ranks of all rows by order of arrival: an array (rows,) for each blob.
 
     Ranks count over the rows of all blobs, from 0 for the row that arrived first. Rows of one topic
-    partition are ordered by offset. Rows of several are ordered by source position, where a row
-    counts with the largest position up to it in its partition.
+    partition are ordered by offset. Rows of several topic partitions are ordered by the largest
+    source position that their partition has reached up to the row.
     """
     origins = [blob.origin for blob in blobs]
     partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]

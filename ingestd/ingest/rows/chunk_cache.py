@@ -90,9 +90,10 @@ class ChunkCache:
         return True
 
     def get(self, key: ChunkKey, known: KnownColumns) -> tuple[RecordChunk, Decoded] | None:
-        """Return a cached chunk and its decoded changes, or None if it must be decoded (again).
+        """Return a cached chunk and its decoded changes, or None if the chunk must be decoded.
 
-        That is so if it is not cached, or if it was decoded with other column types than `known`.
+        It must be decoded if it is not cached, or if a table in `known` has other columns, types or
+        keys than were decoded.
         """
         try:
             with self._path(key).open("rb") as file:

@@ -105,8 +105,8 @@ def shape_rows(
 
     Covered, truncated and filtered rows are counted as skipped, and invalid records are rejected.
     If the target lacks a column or type, the result has a discovery and no rows. `case_sensitive`
-    is whether the catalog accepts new columns with capital letters. Raises SchemaConflictError,
-    ConfigError or UnsupportedError if rows conflict with the settings.
+    is whether new columns may have capital letters. Raises SchemaConflictError, ConfigError or
+    UnsupportedError if rows conflict with the settings, FormatError for a damaged column history.
     """
     context, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, context)

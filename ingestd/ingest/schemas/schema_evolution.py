@@ -58,7 +58,8 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
     is left out, and a table that cannot be created is in `refused`. If the policy is to fail,
     SchemaConflictError is raised instead, which names the column and the solution, or, for invalid
     options of a new table, ConfigError or UnsupportedError. A rename or drop that is not possible
-    always raises SchemaConflictError.
+    always raises SchemaConflictError. Raises FormatError if the column history or the comment
+    digests of a table are damaged.
     """
     by_table: dict[str, list[Discovery]] = {}
     for discovery in in_order(discoveries):
@@ -142,8 +143,8 @@ def _comment_changes(
 def rename_or_drop(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
     """Return the schema changes for a rename or drop at the source.
 
-    They include the updated column history, and only this if the table lacks the column. Raises
-    FormatError if the column history of the table is damaged.
+    The last change is the updated column history; it is the only one if the table lacks the column.
+    Raises FormatError if the column history of the table is damaged.
     """
     changes: list[SchemaChange] = []
     if proven.old in schema.field_names:

@@ -85,7 +85,8 @@ def comment_changes(
     """Yield the schema changes that set comments of a table, and its option with their digests.
 
     `schema` is the schema after the other changes of the same plan. With `only_first`, a column or
-    table that has had a comment takes no other. Raises FormatError if the option is damaged.
+    table that has had a comment, in any schema of `table`, takes no other. Raises FormatError if
+    the option is damaged.
     """
     if not comments:
         return

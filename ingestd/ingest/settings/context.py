@@ -349,11 +349,11 @@ class BatchContext:
         )
 
     def needs_before_images(self) -> bool:
-        """Return whether a table of the batch, or a table that it may create, needs before images.
+        """Return whether a table of the batch, or one that it may create, may need before images.
 
-        They are needed for the changelog producer `input`, and for a table without a key that
-        stores every change ("audit"). Tables whose key has other columns than the message key need
-        them, too, which is known only when messages are decoded.
+        A table needs them for the changelog producer `input`, or if it has no key and stores every
+        change ("audit"). Tables whose key has other columns than the message key need them, too,
+        which is known only when messages are decoded.
         """
         if self.announces_input_changelog():
             return True

@@ -200,9 +200,10 @@ def _crowded(policy: EvolutionPolicy) -> str:
 
 
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:
-    """Return whether a column of the table may and can be changed to STRING if no type fits.
+    """Return whether a column can become STRING if no other type fits, and `policy` allows it.
 
-    Key columns, partition columns and columns that are STRING already cannot.
+    Key columns, partition columns and columns that are STRING already cannot, nor can a column that
+    the table lacks or whose type has no cast to STRING.
     """
     if policy.mode not in (None, "evolve") or not _is_plain(schema, name):
         return False

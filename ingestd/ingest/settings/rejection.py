@@ -32,8 +32,9 @@ class SourceRejection(NamedTuple):
 class RejectionLimits:
     """Limits of rejected records: their number in a run, and their share of the newest records.
 
-    `max_ratio` limits the share among the last `window` records or more, in whole batches; if fewer
-    records have been read, it is the share of `window`. None sets no limit.
+    `max_ratio` limits the share of rejected records among the newest records: those of the newest
+    whole batches that have at least `window` records together. While fewer records have been read,
+    the number of rejected records is divided by `window`. None sets no limit.
     """
 
     max_records: int | None = None

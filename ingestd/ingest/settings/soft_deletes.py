@@ -33,7 +33,10 @@ class SoftDeletes:
 
 
 def soft_delete_refusal(schema: TableSchema, soft: SoftDeletes) -> str | None:
-    """Return why a table cannot keep deleted rows and what to change, or None if it can."""
+    """Return why a table cannot keep deleted rows and what to change, or None if it can.
+
+    Raises ConfigError if options of the table are invalid.
+    """
     reason = next(_refusals(schema, soft), None)
     return None if reason is None else f"on-delete 'keep' {reason}"
 

@@ -117,7 +117,8 @@ class Findings:
         """Count the records of a chunk, and record the findings about its rows, `shaped`.
 
         `source` is the source of the chunk. Raises NotCachedError, before anything is counted, if a
-        cached chunk lacks the bytes of a record whose event time is read.
+        cached chunk lacks the bytes of a record whose event time is read, and ConfigError if the
+        event time column of a table is not a timestamp.
         """
         EventClock(self.sources, self.times).note(source, chunk, shaped)
         for rows in shaped:
@@ -272,7 +273,8 @@ class EventClock:
     def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
         """Record the event times of the first and last row of each table, and of the last record.
 
-        Raises NotCachedError if a cached chunk lacks the bytes of one of these records.
+        `shaped` are the rows of the chunk. Raises NotCachedError if a cached chunk lacks the bytes
+        of one of these records.
         """
         for rows in shaped:
             if rows.table is None or rows.batch is None:

@@ -70,8 +70,8 @@ def write_slot(
     `complete` fills in values that key-changing updates omitted. Rows get sequence numbers by order
     of arrival. If the batch must run again, nothing is written. If dead letters are written to a
     topic, they are sent immediately. Raises StorageError, FormatError or UnsupportedError if a
-    table cannot be written, SourceError or PolicyStopError if dead letters cannot be sent, and the
-    errors of `complete`.
+    table cannot be written, the errors of `send_dead_letters` if dead letters cannot be sent, and
+    the errors of `complete`.
     """
     received = receive(blobs)
     reach(CrashPoint.SLOT_RECEIVED)

@@ -62,8 +62,9 @@ class RegistryOpening:
         Tables in `undecided` are excluded, because an operator is about to set their covered
         offsets; in this case all other tables that lack a record are excluded, too. Raises
         FormatError if a table or record is damaged, UnsupportedError if another version of ingestd
-        wrote a record, TableNotFoundError if a named branch does not exist, and ProgressLostError
-        if a table lacks a record that it should have.
+        wrote a record, TableNotFoundError if a named branch does not exist, ProgressLostError if a
+        table lacks a record that it should have, and StorageError if the warehouse does not
+        respond.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}

@@ -289,12 +289,14 @@ class TableRegistry:
         *,
         overwrite: bool = False,
     ) -> CommitResult:
-        """Commit files to one table together with the positions that they cover.
+        """Commit files to one table together with the positions that they cover, those of `span`.
 
-        With `overwrite`, the files replace all rows of the table. Raises OffsetGapError if the
-        batch starts after the covered offsets of the table; FencedError if another process of this
-        pipeline has committed to the table; CommitConflictError, CommitUnknownError or
-        LockUnavailableError if the commit fails, for example because the table was rolled back.
+        `step` is what else the batch changes in the progress record of the table. With `overwrite`,
+        the files replace all rows of the table. Raises OffsetGapError if the batch starts after the
+        covered offsets of the table; FencedError if another process of this pipeline has committed
+        to the table; CommitConflictError, CommitUnknownError or LockUnavailableError if the commit
+        fails, for example because the table was rolled back; SchemaConflictError if the option
+        `bucket` was altered without a rescale.
         """
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)
@@ -313,8 +315,8 @@ class TableRegistry:
         """Lower the covered offsets of a table to `offsets`, where these are smaller.
 
         Called before a truncate replaces all rows of a table that already covers later offsets: the
-        rows beyond `offsets` are then missing, and must be read again. The next commit records
-        them.
+        rows beyond `offsets` are then missing, and must be read again. The next commit records the
+        lowered offsets.
         """
         managed = self.tables[name]
         covered = managed.covered
@@ -457,7 +459,7 @@ class TableRegistry:
 
         Must be called before the first record is committed to a table, and, unlike `commit`, not
         concurrently. Removes the marks of former names of the pipeline. Raises CommitConflictError
-        if a table without snapshots is another one than was opened.
+        if a table without snapshots is another one than was opened, and the errors of the catalog.
         """
         for name in names:
             formerly = set(self._settings.formerly)

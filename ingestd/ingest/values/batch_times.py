@@ -31,7 +31,7 @@ class BatchTimes:
     columns: dict[str, dict[SourcePartition, int]] = field(default_factory=dict)
 
     def note_event(self, table: str, time: int) -> None:
-        """Record the event time of a change to a table."""
+        """Record the event time of a change to a table, in milliseconds since the epoch."""
         self._unite(table, EventSpan(time, time))
 
     def note_reached(self, where: SourcePartition, offset: int, time: int) -> None:

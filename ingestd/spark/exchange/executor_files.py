@@ -123,9 +123,10 @@ def fetch_file(address: str, path: str) -> pa.Buffer:
 def listening_socket(port: int) -> socket.socket | None:
     """Return the socket at which this executor serves its files; port 0 is any free port.
 
-    It is bound to the address at which Spark reaches the executor. Processes that this process
-    starts find the address in their environment. Returns None if that address is unknown. Raises
-    OSError if the port is not free, after the time in which the server of an ended daemon ends.
+    The socket is bound to the address at which Spark reaches the executor, and processes that this
+    process starts find this address in their environment. Returns None if the address is unknown.
+    If the port is not free, waits for the server of an ended daemon to end; raises OSError if it
+    still is not free then.
     """
     host = _executor_host()
     if host is None:
@@ -145,7 +146,7 @@ def listening_socket(port: int) -> socket.socket | None:
 
 
 def serve_files(listener: socket.socket, parent: int) -> NoReturn:
-    """Serve the exchange files of this executor until the process `parent`, the parent, ends."""
+    """Serve the exchange files of this executor until its parent, the process `parent`, ends."""
     _Server(listener, parent).serve_forever(_PARENT_SECONDS)
     raise AssertionError
 

@@ -101,7 +101,8 @@ class Jvm:
     """A running JVM that waits for PySpark, until this process ends or it is closed or killed.
 
     `command` is its command line. In `folder` the JVM writes the address of its gateway; the folder
-    is removed when the address is read, or by `close`.
+    is removed when the address is read, or by `close`. `prefork_server` forks the Python processes
+    of the JVM (None: Spark starts them).
     """
 
     def __init__(

@@ -50,10 +50,11 @@ _starting = threading.Lock()
 def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
     """Return the Spark session of this process, and start it if it does not exist yet.
 
-    `extra` are Spark settings of the user, which override the settings of ingestd. By default, a
-    local master binds to the loopback interface only and runs its workers with this Python. Raises
-    ConfigError if Java is missing, SparkSettingError if Spark does not start with a setting, and
-    SparkMasterError if its master does not accept the session.
+    `pipeline` is the name of the pipeline, for the name of Spark's application. `extra` are Spark
+    settings of the user, which override the settings of ingestd. By default, a local master binds
+    to the loopback interface only and runs its workers with this Python. Raises ConfigError if Java
+    is missing, SparkSettingError if Spark does not start with a setting, and SparkMasterError if
+    its master does not accept the session.
     """
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:

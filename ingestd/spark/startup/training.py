@@ -80,9 +80,9 @@ class CountingReader(DataSourceStreamReader):
 def create_archive() -> Path | None:
     """Create the class archive if it is missing, and return its path; None if that is not possible.
 
-    To create it, runs a Spark session and ends it with the JVMs of this process, in which no class
-    archive is used from then on. Raises ConfigError if Java is missing, and SparkSettingError or
-    SparkMasterError if Spark does not start.
+    To create it, runs a Spark session, and then ends all JVMs of this process; JVMs that this
+    process starts later use no class archive. Raises ConfigError if Java is missing, and
+    SparkSettingError or SparkMasterError if Spark does not start.
     """
     file = class_archive_path()
     if file is None or file.is_file():

@@ -54,8 +54,8 @@ _SHOWN = 80
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
     """Return the common type to which arguments are cast for a comparison; STRING if all are NULL.
 
-    Raises ConfigError, with the function `what`, if the types are incompatible or values of the
-    common type cannot be compared.
+    Raises ConfigError, which names the function `what`, if the types are incompatible or values of
+    the common type cannot be compared.
     """
     data_type = common_type(what, arguments)
     if data_type is not None and data_type.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
