@@ -37,9 +37,8 @@ class BucketVectors:
     """The deletion vectors of a bucket by data file, and their changes by a compaction.
 
     `partition` is the serialized row. `entries` are the index entries of the bucket; those of other
-    index types are ignored.
-    `deletions` contains the rows deleted before the compaction, `files` the names of their index
-    files.
+    index types are ignored. `deletions` contains the rows deleted before the compaction, `files`
+    the names of their index files.
     """
 
     def __init__(
