@@ -21,6 +21,12 @@ _TYPES = {
     "city": "varchar(20)",
     "created": "bigint",
 }
+_CONNECT_TYPES = {
+    **dict.fromkeys(("status", "note", "email", "city"), "string"),
+    **dict.fromkeys(("tenant", "qty"), "int32"),
+    "total": "double",
+    "vip": "boolean",
+}
 _WORDS = {"c": "insert", "u": "update", "d": "delete"}
 
 
@@ -152,15 +158,62 @@ _FORMATS: Mapping[str, Callable[[Change], object]] = {
 FORMATS = tuple(_FORMATS)
 MIXED = tuple(name for name in FORMATS if name not in ("json", "debezium-bson", "raw"))
 """Formats whose messages name a table that is not that of the topic."""
-_TABLES, _BETWEEN = 4, 1000
+TABLES, _BETWEEN = 4, 1000
+_DELETED = 10
+Texts = list[tuple[bytes, bytes | None]]
+"""Keys and values of messages."""
 
 
-def mixed(texts: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes | None]]:
+def variants(name: str, texts: list[tuple[bytes, bytes]]) -> dict[str, Texts]:
+    """The same messages in the other ways in which they come."""
+    found = {}
+    if name == "debezium-json":
+        found["schemas"] = with_schemas(texts)
+    if name in MIXED:
+        found["mixed"] = mixed(texts)
+    if name in ("json", "debezium-flat-json"):
+        found["tombstones"] = with_tombstones(texts)
+    return found
+
+
+def with_schemas(texts: list[tuple[bytes, bytes]]) -> Texts:
+    """The messages as Kafka Connect's JSON converter writes them by default."""
+    key, row = ([_connect_field(name) for name in names] for names in (("id",), _TYPES))
+    source = [_connect_field(name, "string") for name in ("connector", "db", "schema", "table")]
+    source += [_connect_field("snapshot", "string"), _connect_field("lsn"), _connect_field("ts_ms")]
+    fields: list[Row] = [
+        {"type": "struct", "fields": row, "optional": True, "field": "before"},
+        {"type": "struct", "fields": row, "optional": True, "field": "after"},
+        {"type": "struct", "fields": source, "optional": False, "field": "source"},
+        _connect_field("op", "string"),
+        _connect_field("ts_ms"),
+    ]
+    schemas = [
+        _text({"type": "struct", "fields": fields, "optional": False}) for fields in (key, fields)
+    ]
+    wrapped = b'{"schema":%s,"payload":%s}'
+    return [(wrapped % (schemas[0], key), wrapped % (schemas[1], value)) for key, value in texts]
+
+
+def _connect_field(name: str, kind: str = "") -> Row:
+    kind = kind or _CONNECT_TYPES.get(name, "int64")
+    return {"type": kind, "optional": name != "id", "field": name}
+
+
+def with_tombstones(texts: list[tuple[bytes, bytes]]) -> Texts:
+    """The messages, one in ten of which is without a value, which deletes its key."""
+    return [
+        (key, None if number % _DELETED == _DELETED - 1 else value)
+        for number, (key, value) in enumerate(texts)
+    ]
+
+
+def mixed(texts: list[tuple[bytes, bytes]]) -> Texts:
     """The messages as those of four tables, among them one in a thousand without a value."""
     pick = random.Random(2)
-    found: list[tuple[bytes, bytes | None]] = []
+    found: Texts = []
     for number, (key, value) in enumerate(texts):
-        table = b"%d" % pick.randrange(_TABLES)
+        table = b"%d" % pick.randrange(TABLES)
         value = value.replace(b'"item"', b'"item%s"' % table).replace(b".ITEM", b".ITEM" + table)
         found.append((key, None if number % _BETWEEN == _BETWEEN - 1 else value))
     return found

@@ -2,6 +2,7 @@
 
 python -m bench.format_runs [--records N] [--rounds N] [FORMAT ...]
 
+FORMAT_schemas, FORMAT_mixed and FORMAT_tombstones are the further messages of `bench.formats`.
 CPU is that of the daemon with all its processes for each record, without its start. Ratios are of
 the rate and the CPU of debezium-json in the same round: above 1 is faster, or less CPU.
 """
@@ -18,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bench.figures import Figures, Moments, figures, snapshot_files
-from bench.format_messages import FORMATS, changes, messages
+from bench.format_messages import FORMATS, TABLES, changes, messages, variants
 from bench.ingestd_run import TABLE, begin, configuration, finished_batches, start
 from bench.peer_runs import Task
 from bench.process import BenchError
@@ -57,7 +58,9 @@ def _registry() -> Iterator[str]:
         server.shutdown()
 
 
-def _fill(broker: DevBroker, topic: str, texts: Sequence[tuple[bytes | None, bytes]]) -> None:
+def _fill(
+    broker: DevBroker, topic: str, texts: Sequence[tuple[bytes | None, bytes | None]]
+) -> None:
     broker.create_topic(topic, _PARTITIONS, KEEP_ALL)
     client = producer(broker.bootstrap)
     for number, (key, value) in enumerate(texts):
@@ -68,12 +71,14 @@ def _fill(broker: DevBroker, topic: str, texts: Sequence[tuple[bytes | None, byt
         raise BenchError(f"the broker did not take the messages into {topic}")
 
 
-def _texts(name: str, records: int) -> list[tuple[bytes | None, bytes]]:
+def _texts(name: str, records: int) -> Sequence[tuple[bytes | None, bytes | None]]:
     if name in REGISTERED:
         keys, values = registered_messages(name, records)
         own: Sequence[bytes | None] = [None] * records if name == "protobuf" else keys
         return list(zip(own, values, strict=True))
-    return [*messages(name, changes(records))]
+    name, _, variant = name.partition("_")
+    texts = messages(name, changes(records))
+    return variants(name, texts)[variant] if variant else texts
 
 
 def run_format(broker: DevBroker, registry: str, name: str, records: int, folder: Path) -> Figures:
@@ -81,11 +86,13 @@ def run_format(broker: DevBroker, registry: str, name: str, records: int, folder
     task = Task(broker.bootstrap, name, folder / "warehouse", folder, {}, _TIMEOUT, records // 4)
     document = configuration(task)
     source = document["sources"]["shop"]
-    source["format"] = name
+    source["format"] = name.partition("_")[0]
     if name in REGISTERED:
         source["schema-registry"] = {"url": registry}
     document["tables"] = {}
-    document["routing"] = {"table-mapping": dict.fromkeys(("item", "ITEM", name), TABLE)}
+    mapping = dict.fromkeys(("item", "ITEM", name), TABLE)
+    mapping |= {f"item{number}": f"{TABLE}{number}" for number in range(TABLES)}
+    document["routing"] = {"table-mapping": mapping}
     with start(task, document, "--until-latest") as process:
         process.finish(_TIMEOUT)
     batches = finished_batches(process)

@@ -2,7 +2,8 @@
 
 python -m bench.formats [--records N] [--rounds N] [FORMAT ...]
 
-A second line is of the same messages as those of four tables in one topic, with tombstones between.
+Further lines are of the same messages with the schemas of Kafka Connect, of four tables in one
+topic (mixed), and with tombstones.
 
 Processor time of one thread, the best of the rounds. orjson runs in the environment of the peers,
 which the first run fetches.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.format_messages import FORMATS, MIXED, changes, messages, mixed
+from bench.format_messages import FORMATS, changes, messages, variants
 from bench.peer_runs import pypaimon_python
 from ingestd.cdc.base import RecordChunk, load_data_format
 
@@ -81,8 +82,8 @@ def main(arguments: list[str]) -> None:
     for name in wanted.formats:
         texts = messages(name, found)
         sys.stdout.write(_line(name, texts, name, wanted.rounds))
-        if name in MIXED:
-            sys.stdout.write(_line(name, mixed(texts), "  mixed", wanted.rounds))
+        for title, others in variants(name, texts).items():
+            sys.stdout.write(_line(name, others, f"  {title}", wanted.rounds))
 
 
 def _line(name: str, texts: Texts, title: str, rounds: int) -> str:

@@ -26,6 +26,7 @@ from ingestd.cdc.base import (
     SourceTable,
     comment_events,
     has_no_nulls,
+    picked,
     present_indices,
 )
 from ingestd.cdc.change_images import CELL_ERRORS
@@ -35,6 +36,7 @@ from ingestd.cdc.json.normalized_events import (
     Dialect,
     Group,
     GroupKey,
+    Message,
     NormalizedEvent,
     SortedRecords,
     TableNormalizer,
@@ -51,6 +53,7 @@ from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_selection import Indices
 
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"
@@ -62,7 +65,7 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 class _Read:
     """The records of a group that were read natively: their indices, and their batch."""
 
-    indices: list[int]
+    indices: Indices
     batch: ChangeBatch
 
 
@@ -91,6 +94,8 @@ class JsonChanges:
         self._readers = FormatReaders(module, native)
         self._memories: dict[GroupKey, TableMemory] = {}
         self._latest: dict[str, GroupKey] = {}
+        self._mixed: set[str] = set()
+        """The topics whose latest chunk had changes of several groups."""
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk; invalid records are returned as rejected records.
@@ -98,7 +103,7 @@ class JsonChanges:
         `known` are the columns of existing target tables, and `declared` the columns whose types
         are configured. Raises UnsupportedError if JSON values cannot be read as a column's type.
         """
-        group = self._presumed_group(chunk)
+        group = None if chunk.topic in self._mixed else self._presumed_group(chunk)
         if group is None:
             return self._decode_mixed(chunk, known, declared)
         memory = self._memory(group, known)
@@ -115,7 +120,7 @@ class JsonChanges:
         if batch is None:
             return self._decode_mixed(chunk, known, declared)
         self._latest[chunk.topic] = group
-        control = len(chunk.values) - len(messages.values)
+        control = len(chunk.values) - len(messages.offsets)
         comments = comment_events(chunk, batch, normalizer.envelope.comments)
         return Decoded([batch], [], [], control, comments)
 
@@ -129,16 +134,21 @@ class JsonChanges:
         return latest or self._first_group(chunk)
 
     def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
-        """Return the group of the first record with a value.
+        """Return the group of the first record with a value, or of the first record in order.
 
         Returns None if there is no such record, or if it is not a valid change.
         """
-        index = next((n for n, value in enumerate(chunk.values) if value is not None), None)
-        value = None if index is None else chunk.values[index]
-        if index is None or not value:
+        values, every = chunk.values, self._in_order
+        index = next((n for n, value in enumerate(values) if every or value is not None), None)
+        if index is None or values[index] == b"":
             return None
+        key, value = chunk.keys[index], values[index]
+        first: Message | None
         try:
-            first = self._dialect.normalize(value, chunk.keys[index], chunk.topic)
+            if value is None:
+                first = self._dialect.normalize_tombstone(key, chunk.topic)
+            else:
+                first = self._dialect.normalize(value, key, chunk.topic)
         except RecordError:
             return None
         return GroupKey.of(first) if isinstance(first, NormalizedEvent) else None
@@ -146,26 +156,28 @@ class JsonChanges:
     def _messages(self, chunk: RecordChunk, group: GroupKey) -> Messages | None:
         """Return the messages of a chunk, or None if they cannot all belong to the group.
 
-        Records without a value are left out. If messages must be decoded in order, such a record
-        may be a change, and the result is None.
+        Records without a value are left out, but if messages must be decoded in order, they are the
+        deletes of their keys.
         """
         if _is_ambiguous(group):
             return None
+        valued: Indices | None = None
         if not has_no_nulls(chunk.values):
-            if self._in_order:
-                return None
-            chunk = chunk.take(present_indices(chunk.values, empty=True))
-        if not chunk.values:
+            valued = present_indices(chunk.values, empty=True)
+            if not self._in_order:
+                chunk, valued = chunk.take(valued), None
+        values = chunk.values if valued is None else picked(chunk.values, valued)
+        if not values:
             return None
-        values = cast("Sequence[bytes]", chunk.values)
+        values = cast("Sequence[bytes]", values)
         envelope = group.normalizer.envelope
         if group.key_envelope is None:
-            keyless = self._native.keyless(chunk.keys)
+            keyless = valued is None and self._native.keyless(chunk.keys)
             return Messages(values, None, chunk.offsets, envelope) if keyless else None
         if not has_no_nulls(chunk.keys):
             return None
         keys = cast("Sequence[bytes]", chunk.keys)
-        return Messages(values, keys, chunk.offsets, envelope, group.key_envelope)
+        return Messages(values, keys, chunk.offsets, envelope, group.key_envelope, valued)
 
     def _memory(self, group: GroupKey, known: KnownColumns) -> TableMemory:
         """Return the memory of a group, a new one for a new group.
@@ -222,7 +234,7 @@ class JsonChanges:
     ) -> Decoded:
         read = self._decode_tables(chunk, known, declared)
         records = self._sort(chunk, read)
-        batches = {table.indices[0]: [table.batch] for table in read.values()}
+        batches = {int(table.indices[0]): [table.batch] for table in read.values()}
         for key, table in read.items():
             records.altered += comment_events(chunk, table.batch, key.normalizer.envelope.comments)
         tables: dict[int, SourceTable] = {}
@@ -236,6 +248,8 @@ class JsonChanges:
                 self._latest[chunk.topic] = group.key
                 comments = group.key.normalizer.envelope.comments
                 records.altered += comment_events(chunk, decoded[-1], comments)
+        several = len(batches) > 1 and not self._in_order
+        (self._mixed.add if several else self._mixed.discard)(chunk.topic)
         in_order = [batch for first in sorted(batches) for batch in batches[first]]
         return Decoded(
             _without_records(in_order, chunk, records.bad),
@@ -270,7 +284,7 @@ class JsonChanges:
             declared_types = declared.get(normalizer.source, _NO_TYPES)
             batch = self._read_natively(normalizer, memory, messages, known_types, declared_types)
             if batch is not None:
-                read[group] = _Read(indices.tolist(), batch)
+                read[group] = _Read(indices, batch)
         return read
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:

@@ -25,7 +25,7 @@ from ingestd.cdc.json.native_cells import (
 )
 from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
 from ingestd.cdc.operations import ROW_OPERATIONS
-from ingestd.cdc.row_layout import NO_KIND, Kinds
+from ingestd.cdc.row_layout import ABSENT, NO_KIND, Kinds
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.row_selection import Indices, Mask
@@ -192,6 +192,20 @@ class LayoutChanges:
     before: NativeImage
     log: Log
     offsets: Numbers
+
+    def with_tombstones(self, indices: Indices, offsets: Numbers) -> "LayoutChanges":
+        """Add a delete without images for each tombstone among the messages.
+
+        `offsets` are the offsets of all messages, and `indices` those of the messages with these
+        changes, one for each.
+        """
+        size = len(offsets)
+        kinds, sources = np.full(size, RowKind.DELETE, np.int8), np.full(size, ABSENT, np.int64)
+        kinds[indices], sources[indices] = self.kinds, np.arange(len(indices))
+        log = _unknown_log(size)
+        log.position[indices], log.snapshot[indices] = self.log.position, self.log.snapshot
+        after, before = (GatheredImage(image, sources) for image in (self.after, self.before))
+        return LayoutChanges(kinds, after, before, log, offsets)
 
 
 class Layout(Protocol):
@@ -362,7 +376,10 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
 
 def no_log(columns: Columns, kinds: Kinds) -> Log:
     """Return unknown positions and no snapshot rows, for messages that contain no log position."""
-    size = len(kinds)
+    return _unknown_log(len(kinds))
+
+
+def _unknown_log(size: int) -> Log:
     return Log(np.full(size, UNKNOWN_POSITION, np.int64), np.zeros(size, np.bool_))
 
 

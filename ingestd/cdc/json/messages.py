@@ -23,6 +23,7 @@ from ingestd.cdc.columns.connect_schema import (
 )
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, record_error
+from ingestd.paimon.spec.row_selection import Indices
 
 _WRAPPED = b'"payload"'
 _MAX_CHECKS, _MAX_NAMES = 1000, 32
@@ -256,7 +257,8 @@ def _check_of(names: tuple[str, ...]) -> _Check | None:
 class Messages:
     """The values and keys of messages, parallel to `offsets`, and their envelopes.
 
-    `keys` is None if messages have no key.
+    `keys` is None if messages have no key. If some messages are tombstones that delete the row with
+    their key, `valued` are the indices of the other messages, and `values` has only their values.
     """
 
     values: Sequence[bytes]
@@ -264,6 +266,7 @@ class Messages:
     offsets: npt.NDArray[np.int64]
     value_envelope: Envelope = NO_ENVELOPE
     key_envelope: Envelope = NO_ENVELOPE
+    valued: Indices | None = None
 
     def part(self, start: int, stop: int) -> "Messages":
         """Return the messages with indices in `[start, stop)`."""

@@ -187,13 +187,14 @@ class GatheredImage(_Unchecked):
     `indices` has the index in `image` of each change's image, or a negative number if it has none.
     """
 
-    image: ColumnImage
+    image: NativeImage
     indices: Indices
 
     @property
     def there(self) -> Mask:
         """A mask (n,) of the changes that have an image."""
         marks: Mask = self.indices >= 0
+        marks[marks] = self.image.there[self.indices[marks]]
         return marks
 
     def lacking(self, column: PlanColumn) -> Mask:

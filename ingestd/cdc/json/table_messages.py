@@ -194,7 +194,8 @@ def read_natively(
     if native.keys is not None and messages.keys is not None:
         keys = _read_columns(native.keys, messages.keys, messages.key_envelope)
     changes = native.layout.changes(columns, messages.offsets)
-    there = np.ones(len(changes.kinds), np.bool_)
+    if messages.valued is not None:
+        changes = changes.with_tombstones(messages.valued, messages.offsets)
     visible = [column for column in plan.columns if column.name not in native.hidden]
     return TableChanges(
         source=plan.source,
@@ -203,7 +204,7 @@ def read_natively(
         kinds=changes.kinds,
         after=changes.after,
         before=changes.before,
-        key=None if keys is None else ColumnImage(keys, (), there),
+        key=None if keys is None else ColumnImage(keys, (), np.ones(len(changes.kinds), np.bool_)),
         offset=changes.offsets,
         position=changes.log.position,
         snapshot_row=changes.log.snapshot,

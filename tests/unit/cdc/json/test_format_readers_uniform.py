@@ -170,13 +170,35 @@ def test_wrapped_rows_are_read_whole() -> None:
 
 
 @needs_extension
-def test_a_chunk_with_a_tombstone_is_taken_apart() -> None:
+@pytest.mark.parametrize("images", [False, True])
+@pytest.mark.parametrize("name", ["json", "debezium-flat-json"])
+def test_tombstones_are_read_with_the_rows_beside_them(name: str, images: bool) -> None:
+    watched = Watched(name, images=images)
+    row, *more = values_of(name, [("c", ROW, None), ("u", ROW, OLD), ("d", ROW, None)])
+    rows: list[bytes | None] = [None, row, None, *more, None]
+    keys: list[bytes | None] = [b'{"id":%d}' % number for number in (1, 1, 2, 1, 1, 3)]
+    [_, facts] = watched.same(chunk([row] * 2, keys[1:3]), chunk(rows, keys))
+    assert watched.apart == 1
+    assert facts["control"] == 0
+    [batch] = facts["batches"]
+    assert [batch["columns"]["id"][index] for index in (0, 2, -1)] == ["1", "2", "3"]
+    assert [batch["kinds"][1][index] for index in (0, 1, 2, -1)] == [3, 0, 3, 3]
+
+
+@needs_extension
+def test_tombstones_that_are_not_deletes_of_the_rows_beside_them_are_taken_apart() -> None:
     watched = Watched("debezium-flat-json")
-    rows = values_of("debezium-flat-json", [("c", ROW, None)])
-    keys: list[bytes | None] = [b'{"id":1}'] * 2
-    [_, facts] = watched.same(chunk(rows * 2, keys), chunk([*rows, None], keys))
-    assert watched.apart == 2
-    assert facts["batches"][0]["kinds"][1] == [0, 3]
+    row, other = (b'{"id":1,"__op":"c","__table":"%s"}' % table for table in (b"item", b"other"))
+    keys: list[bytes | None] = [b'{"id":1}', b'{"id":2}']
+    watched.same(chunk([row] * 2, keys))
+    watched.same(chunk([row, None], [keys[0], None]))
+    watched.same(chunk([None, None], keys))
+    assert watched.apart == 3
+    # The first record deletes a row of the table before it, not of the one that follows.
+    [_, facts] = watched.same(chunk([row] * 2, keys), chunk([None, other], keys))
+    assert watched.apart == 4
+    assert [batch["kinds"][1] for batch in facts["batches"]] == [[3], [0]]
+    assert [batch["source"].table for batch in facts["batches"]] == ["item", "other"]
 
 
 def test_without_the_extension_every_chunk_is_taken_apart() -> None:
