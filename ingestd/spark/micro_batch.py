@@ -268,6 +268,7 @@ class MicroBatch:
         """Return the context of a batch's next attempt, and the ranges to read, grouped by task."""
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
+        self._registry.refresh(reading)
         context = self._registry.context(
             self._slots(), truncates.accepted, reading, batch.discovered
         )

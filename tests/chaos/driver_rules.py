@@ -66,7 +66,9 @@ _patched(
 _patched(
     "a renamed source is the same source",
     "ingest.recovery.start._log_renamed_sources",
-    lambda lake, settings, logs: lake.note_topics({**lake.progress.topics, **logs.names}),
+    lambda lake, settings, logs: lake.note(
+        replace(lake.progress, topics={**lake.progress.topics, **logs.names})
+    ),
 )
 _patched(
     "a record is looked for in all snapshots that are left",

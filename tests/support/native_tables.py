@@ -85,7 +85,12 @@ def rows_table(schema: TableSchema, rows: Rows, first_sequence: int = 0) -> pa.T
 
 
 def put(
-    table: FileStoreTable, rows: Rows, *, identifier: int | None = None, user: str = USER
+    table: FileStoreTable,
+    rows: Rows,
+    *,
+    identifier: int | None = None,
+    user: str = USER,
+    now_ms: int = NOW_MS,
 ) -> CommitResult:
     """Write rows and commit them in one snapshot."""
     state = load_state(table)
@@ -93,7 +98,7 @@ def put(
     messages = tuple(write(table, state, rows_table(table.schema, rows, base)))
     number = (state.snapshot.id if state.snapshot else 0) + 1 if identifier is None else identifier
     committable = ManifestCommittable(number, messages)
-    return commit(table, user, committable, state=state, now_ms=NOW_MS)
+    return commit(table, user, committable, state=state, now_ms=now_ms)
 
 
 def write(table: FileStoreTable, state: TableState, rows: pa.Table) -> Iterator[CommitMessage]:

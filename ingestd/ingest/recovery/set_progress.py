@@ -164,7 +164,7 @@ def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vect
         for (key, partition), state in logs.states.items():
             ends.setdefault(key, {})[partition] = Position(state.end, state.epoch)
         topics = {**registry.progress.topics, **logs.names}
-        registry.note_topics(topics)
+        registry.note(replace(registry.progress, topics=topics))
         return {**registry.progress.end, **ends}
 
     return vector

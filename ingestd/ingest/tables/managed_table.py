@@ -1,7 +1,7 @@
 """The state of one table on the driver, now or before a position, as read from its snapshots."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import CoveredOffsets, TableContext, TruncatePoint
@@ -21,8 +21,13 @@ from ingestd.paimon.spec.snapshot import (
     Snapshot,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
-from ingestd.paimon.table.metadata.table_state import TableState, load_state, newest_record
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, is_newest
+from ingestd.paimon.table.metadata.table_state import (
+    TableState,
+    load_state,
+    newest_record,
+    refresh_state,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,24 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
             f"record disagree; go back below it with `ingestd rollback WAREHOUSE {name} "
             f"--snapshot {below.id}`, then start again"
         )
+
+
+def refreshed(managed: ManagedTable) -> ManagedTable:
+    """Return a table with its newest state, if it has a primary key and others have committed.
+
+    New rows get sequence numbers above those of the rows of other writers, and old values are
+    looked up in a snapshot that exists. The table is returned unchanged if another process has
+    written a progress record: the next commit notices this. Raises CommitConflictError if the table
+    was rolled back, and FormatError if a file of it is damaged.
+    """
+    table, snapshot = managed.table, managed.state.snapshot
+    if not table.schema.primary_keys:
+        return managed
+    if snapshot is not None and is_newest(table.io, table.paths, snapshot.id):
+        return managed
+    state = refresh_state(table, managed.state)
+    known = managed.properties.items()
+    return replace(managed, state=state) if known <= state.carried.items() else managed
 
 
 def table_context(

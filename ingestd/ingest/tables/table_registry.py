@@ -38,7 +38,6 @@ from ingestd.ingest.tables.log_positions import (
     UNKNOWN,
     LogOffsets,
     TopicKeys,
-    TopicName,
     Vector,
     VectorCache,
     by_name,
@@ -48,7 +47,12 @@ from ingestd.ingest.tables.log_positions import (
     replaced,
     shared_if_equal,
 )
-from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
+from ingestd.ingest.tables.managed_table import (
+    ManagedTable,
+    marked_pipelines,
+    refreshed,
+    table_context,
+)
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     encode_pipeline,
@@ -217,6 +221,17 @@ class TableRegistry:
             for source, topic in self.source_topics(name) | also
             for partition in end.get(self.keys[source, topic], ())
         ]
+
+    def refresh(self, ranges: Iterable[OffsetRange]) -> None:
+        """Take the newest states of tables to which other writers have committed.
+
+        These are tables with rows of the topics of `ranges`, which the batch in progress reads.
+        Raises the errors of `refreshed`.
+        """
+        names = sorted(self._concerned({read.source_partition for read in ranges}))
+        with ThreadPoolExecutor(_THREADS, "refresh") as pool:
+            newest = pool.map(refreshed, [self.tables[name] for name in names])
+            self.tables.update(zip(names, newest, strict=True))
 
     def context(
         self,
@@ -403,10 +418,6 @@ class TableRegistry:
         for name, managed in self.tables.items():
             if managed.covered is shared:
                 self.tables[name] = replace(managed, covered=progress.end)
-
-    def note_topics(self, topics: Mapping[str, TopicName]) -> None:
-        """Set the names of topics by topic key, which the next progress records contain."""
-        self.note(replace(self.progress, topics=topics))
 
     def refresh_records(self) -> list[str]:
         """Commit the records of tables whose newest snapshot has no record or is old.

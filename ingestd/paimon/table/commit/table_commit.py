@@ -74,6 +74,7 @@ from ingestd.paimon.table.metadata.table_state import (
     with_user,
 )
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.postpone import in_commit_order, snapshot_time
 
 CommitStatus = Literal["committed", "replayed", "empty"]
 _JITTER = 0.2
@@ -368,6 +369,7 @@ class _CommitRetry:
         entries = checked_entries(self._table, self._change, self.current)
         if self._table.options.row_tracking:
             entries = assign_row_ids(entries, self.current.snapshot)
+        entries = in_commit_order(entries, self.current.snapshot, self._request.now_ms)
         if self.delta is None or self.delta.entries != entries:
             self._discard_delta()
             self.delta = write_delta(self._table, entries, self._change.changelog)
@@ -574,8 +576,7 @@ def _snapshot(
         commit_user=request.user,
         commit_identifier=committable.identifier,
         commit_kind=change.kind,
-        # Readers find snapshots by time with a binary search, so times must never decrease.
-        time_millis=max(request.now_ms, previous.time_millis if previous else 0),
+        time_millis=snapshot_time(delta.entries, previous, request.now_ms),
         total_record_count=total + delta.record_count,
         delta_record_count=delta.record_count,
         changelog_record_count=delta.changelog_record_count,

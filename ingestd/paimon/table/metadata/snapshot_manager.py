@@ -32,7 +32,7 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     hint = newest = None
     for _ in range(_LOOKS):
         hint = _read_hint(io, paths.latest_hint)
-        if hint is not None and _is_newest(io, paths, hint):
+        if hint is not None and is_newest(io, paths, hint):
             return hint
         newest = _newest_listed(io, paths, hint)
         if hint is None or newest is None or hint <= newest:
@@ -58,7 +58,8 @@ def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | Non
     return newest
 
 
-def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
+def is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
+    """Return whether a snapshot exists, and the next one does not."""
     if has_file(io, paths.snapshot(snapshot_id + 1)):
         return False
     return has_file(io, paths.snapshot(snapshot_id))

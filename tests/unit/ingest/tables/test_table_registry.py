@@ -200,7 +200,7 @@ def test_a_commit_is_followed_by_iceberg_metadata_and_does_not_fail_with_it(
 def test_names_of_topics_are_noted_for_later_records(opened: Opened, schema: TableSchema) -> None:
     registry = opened()
     topics = {"id of t": TopicName("t", "src")}
-    registry.note_topics(topics)
+    registry.note(replace(registry.progress, topics=topics))
     registry.ensure(NAME, schema)
     _commit(registry, 0, 10, 1)
     assert opened().progress.topics == topics

@@ -1,5 +1,6 @@
 """Waiting rows moved into buckets: which number of them, in which order, in one snapshot."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +20,7 @@ from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.scan_plan import OTHER_BUCKET
 from ingestd.paimon.table.read.table_read import TableReader, read_table
@@ -27,7 +29,7 @@ from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.java_fixtures import unpack
-from tests.support.native_tables import NOW_MS, alter, native_table, put
+from tests.support.native_tables import NOW_MS, alter, native_table, put, rows_table, write
 
 Rows = Sequence[Mapping[str, Any]]
 COLUMNS = [("k", "INT"), ("day", "STRING"), ("v", "INT")]
@@ -75,6 +77,35 @@ def test_rows_become_readable_in_the_order_in_which_they_came() -> None:
     assert _rows(table) == sorted([(0, "a", 0), (3, "a", 2), *rest, (4, "b", 5)])
     assert {(e.total_buckets, e.bucket >= 0) for e in _live(table)} == {(3, True)}
     assert _move(table).status == "empty"
+
+
+def test_rows_are_moved_in_the_order_of_commits_whatever_the_clocks_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, seconds = _table(), NOW_MS // 1000
+    for value, clock in enumerate((seconds, seconds - 7200, seconds + 3600, seconds - 60)):
+        monkeypatch.setattr(time, "time_ns", lambda clock=clock: clock * 10**9)
+        put(table, [_row(1, value), _row(2, value)], now_ms=clock * 1000)
+    created = [entry.file.creation_time_ms for entry in _live(table)]
+    snapshot = latest_snapshot(table.io, table.paths)
+    assert snapshot is not None
+    assert created == sorted(set(created))
+    assert snapshot.time_millis == created[-1] == (seconds + 3600) * 1000 + 1
+    _move(table)
+    assert _rows(table) == [(1, "a", 3), (2, "a", 3)]
+
+
+def test_files_of_one_commit_are_moved_in_its_order() -> None:
+    table = _table()
+    state = load_state(table)
+    rows = [rows_table(table.schema, [_row(1, value)]) for value in range(3)]
+    messages = tuple(message for part in rows for message in write(table, state, part))
+    commit(table, "one", ManifestCommittable(1, messages), state=state, now_ms=NOW_MS)
+    put(table, [_row(2, 0)])
+    created = [entry.file.creation_time_ms for entry in _live(table)]
+    assert created == [NOW_MS, NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]
+    _move(table)
+    assert _rows(table) == [(1, "a", 2), (2, "a", 0)]
 
 
 def test_later_rows_win_over_what_is_in_buckets_already() -> None:
