@@ -1,4 +1,4 @@
-"""The errors that ingestd raises; their class determines what the supervisor does.
+"""The errors that ingestd raises, with exit codes; the supervisor decides by their class.
 
     IngestdError                    exit 1
     ├── ConfigError                 exit 2   stop before anything starts

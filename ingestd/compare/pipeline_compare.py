@@ -81,7 +81,8 @@ def compare_tables(
 ) -> Iterator[Result | Uncompared | SourceOnly]:
     """Yield the result of each table in `names`, or of all tables of the pipeline if it is empty.
 
-    If `names` is empty, the other tables of the same schemas of the source follow.
+    If `names` is empty, a `SourceOnly` follows for each other table in the same schemas of the
+    source.
 
     Raises ConfigError for invalid options and names; SourceError if the database or the brokers
     cannot be reached, a table does not catch up in time, or its columns keep changing; and the

@@ -302,8 +302,8 @@ def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
     """Return the columns that the settings name, with types, for a trial schema.
 
-    A placeholder, `UNKNOWN_KEY`, is among them if the settings do not specify the primary key, and
-    is the only column if the settings name no column.
+    The placeholder `UNKNOWN_KEY` is added if the settings do not specify the primary key, or name
+    no column at all.
     """
     keys = settings.primary_keys
     names = [

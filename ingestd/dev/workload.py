@@ -94,8 +94,9 @@ class Change:
 class Workload:
     """The parameters of a workload.
 
-    `events` is the number of changes, `partitions` the number of partitions of each topic, and
-    `prefix` the name of the database. With `envelope`, every message contains its schema.
+    `events` is the number of changes; `seed` determines which. `partitions` is the number of
+    partitions of each topic, and `prefix` the name of the database. With `envelope`, every message
+    contains its schema.
     """
 
     events: int = 20_000

@@ -252,7 +252,10 @@ class SortedRecords:
 
 
 def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
-    """Normalize the records at these indices, in this order, and return them by kind."""
+    """Normalize the records of a chunk at these indices, in this order.
+
+    Returns the changes, truncates and schema changes, and the rejection reasons of invalid records.
+    """
     records = SortedRecords()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize

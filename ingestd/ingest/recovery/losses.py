@@ -281,9 +281,9 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     """Return an upper bound of the number of lost records by (source, topic).
 
-    A range that several tables lack is counted once. A loss with an unknown end counts as no
-    record, and losses that the policy of the source does not concern are left out, unless records
-    are unreadable.
+    A range that several tables lack is counted once. Counted are losses to which the policy of the
+    source applies, and losses of unreadable records; a loss with an unknown end counts as no
+    record.
     """
     most: dict[tuple[TopicName, LogPartition], int] = {}
     for loss in losses:

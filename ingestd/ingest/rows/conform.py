@@ -337,8 +337,8 @@ class Conformed:
     """Rows of a batch in the columns of a table, or the columns that the table must get first.
 
     `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
-    if unknown; the column is left out if all are unknown), and masks of omitted values. It includes
-    the rows of `failures`. `beyond` maps the columns to add or widen to the types in messages.
+    if unknown; left out if all are), and masks of omitted values, with the rows of `failures`. It
+    is None if the schema must change first; `beyond` then maps columns to their new types.
     """
 
     rows: pa.Table | None

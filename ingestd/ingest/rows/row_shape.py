@@ -390,12 +390,12 @@ def without_before_images(
 ) -> ShapedBatch:
     """Remove the before images that the table does not need, and count updates of unknown keys.
 
-    `key` are the primary key columns that the message key lacks. If the changelog of the table
-    contains before images, all remain. Otherwise only before images of updates that changed a
-    column of `key` remain, and if `key` is not empty, those that no row of the same record follows;
-    they become DELETE rows, which remove the row of the old key. Updates without a before image are
-    counted in `unknown_keys`, unless `key` is empty or messages have no key. They are counted in
-    `changes`, the rows before a row filter may have turned them into deletes.
+    `key` are the primary key columns that the message key lacks. All before images remain if the
+    changelog of the table contains them, and none remain if `key` is empty. Otherwise a before
+    image becomes a DELETE of the old key if the row after the update has other values in `key`, or
+    is missing; all others are removed. Updates without a before image are counted in
+    `unknown_keys`, unless `key` is empty or messages have no key. They are counted in `changes`,
+    the rows before a row filter may have turned them into deletes.
     """
     batch = shaped.batch
     kinds, offsets = batch.row_kind, batch.offset

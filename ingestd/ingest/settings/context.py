@@ -206,11 +206,12 @@ class TableContext:
     `sequence_base` is the first sequence number of the batch (the largest existing sequence number
     + 1). `index_entries` are the entries of the index files of its newest snapshot, and `assigners`
     is the fixed number of bucket assigners of a dynamic-bucket table. `covered` are the offsets
-    that the table already covers. Rows whose source position is not after `truncate_before` (None:
-    no truncate) precede the last truncate of the table, and so do rows before the offsets
-    `truncates` of this batch. `source_tables` are the source tables of its rows, and `reached` is
-    the latest point of its rows. Old values are looked up in the snapshot `snapshot_id`, which is
-    None for an empty table.
+    that the table already covers. A row precedes a truncate of the table, and is dropped, if its
+    source position is not after `truncate_before` (None: no truncate), or if its offset is before
+    the one in `truncates`, which are the offsets after the truncates of this batch. `source_tables`
+    are the source tables of its rows, and `reached` is the latest position in the source of its
+    rows, with the time of the record. Old values are looked up in the snapshot `snapshot_id`, which
+    is None for an empty table.
     """
 
     identifier: str

@@ -34,7 +34,7 @@ class RejectionLimits:
 
     `max_ratio` limits the share of rejected records among the newest records: those of the newest
     whole batches that have at least `window` records together. While fewer records have been read,
-    the number of rejected records is divided by `window`. None sets no limit.
+    the number of rejected records is divided by `window`. A limit that is None is not checked.
     """
 
     max_records: int | None = None

@@ -53,8 +53,8 @@ class Stream:
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
-    `before`, given a table and a point, returns the offsets covered by its last snapshot without
-    rows from after that point, or None if that snapshot has expired. `begins` returns the first
+    `before`, given a table and a point, returns the offsets covered by the newest snapshot without
+    rows newer than the point, or None if that snapshot has expired. `begins` returns the first
     offsets of logs; logs that no longer exist are omitted. `unreadable` are ranges that truncates
     would read again and that cannot be read, as far as a run of the batch has found them.
     """

@@ -43,15 +43,16 @@ class Counts:
     kind), before rows with the same key are merged. `skipped` counts rows that are not written, by
     (table, reason): "covered" (the table contains the row), "truncated" (older than a truncate),
     "ignored" (by table options), "filtered" (by `where`; tables with a primary key write deletes
-    instead) or "excluded" (by routing; the table is ""). `unusable` counts rejected records that
-    may indicate a wrong data format, by (source, topic), and `looks` the formats that samples of
-    these records seem to have, by (source, topic, format). `files` and `file_bytes` count data
-    files and their bytes by table. `unknown` counts, by table, values that are null because the
-    source omitted the value and no older row has it. `unknown_keys` counts, by table, updates of
-    rows whose old primary key is unknown.
-    `registry` counts requests to schema registries, by the names in
-    `ingestd.kafka.registry_http`. `index_lookups` counts lookups of bucket indexes and key indexes
-    by "hit" (in the cache of the process) and "miss" (read from the table).
+    instead) or "excluded" (by routing; the table is "").
+
+    `unusable` counts rejected records that may indicate a wrong data format, by (source, topic),
+    and `looks` the formats that samples of these records seem to have, by (source, topic, format).
+    `files` and `file_bytes` count data files and their bytes by table. `unknown` counts, by table,
+    values that are null because the source omitted the value and no older row has it.
+    `unknown_keys` counts, by table, updates of rows whose old primary key is unknown. `registry`
+    counts requests to schema registries, by the names in `ingestd.kafka.registry_http`.
+    `index_lookups` counts lookups of bucket indexes and key indexes by "hit" (in the cache of the
+    process) and "miss" (read from the table).
     """
 
     records: Counter[SourcePartition] = field(default_factory=Counter)

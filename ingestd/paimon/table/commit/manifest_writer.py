@@ -1,4 +1,4 @@
-"""Write manifests and manifest lists; merge manifests to keep the base list short.
+"""Write manifests and manifest lists, and merge manifests to keep the base list short.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest-list
 
