@@ -143,7 +143,7 @@ def take_sample(
 
     `logs` has the offsets of topics by source. A sample has at most `records` offsets, from the
     beginnings and the ends of the topic's partitions. Ranges are read concurrently, because reading
-    a small range is mostly waiting for the network.
+    a small range is mostly waiting for the network. Raises the errors of `read`.
     """
     ranges = [
         sample_range

@@ -29,8 +29,9 @@ _NAME = "the result"
 class Piece:
     """One argument of the imported command, with the configuration values that replace it.
 
-    `entries` maps paths to values; lists are appended to existing lists. `essential`: leaving it
-    out changes the result. `needed`: no configuration loads without it.
+    `entries` maps paths to values; lists are appended to existing lists. `essential` is whether
+    leaving the piece out changes the result, and `needed` whether no configuration loads without
+    it.
     """
 
     argument: str

@@ -146,8 +146,8 @@ class SourceSection(Section):
 def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
     """Parse `TOPIC:PARTITION:OFFSET;...` to offsets by topic and partition; {} if `text` is None.
 
-    If the section lists a single topic, also `partition:PARTITION,offset:OFFSET;...`. Raises
-    ConfigError if the text is malformed or contains no offset.
+    If the section lists a single topic, `partition:PARTITION,offset:OFFSET;...` is accepted, too.
+    Raises ConfigError if the text is malformed or contains no offset.
     """
     return {} if text is None else parse_offsets(text, section.topics)
 
