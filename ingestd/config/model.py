@@ -198,7 +198,7 @@ class WarehouseSection(Section):
     path: str = Field(
         min_length=1,
         description="Root of the warehouse: a path (relative to the folder of this file), a "
-        "`file:` URI, `s3://BUCKET/PATH`, `gs://BUCKET/PATH`, "
+        "`file:` URI, `s3://BUCKET/PATH`, `oss://BUCKET/PATH`, `gs://BUCKET/PATH`, "
         "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or "
         "`hdfs://HOST:8020/PATH`.",
     )

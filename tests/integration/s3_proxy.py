@@ -60,7 +60,9 @@ class ProxyFault:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
+    """What a server has answered."""
+
     status: int
     reason: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +123,7 @@ class FaultyProxy(HttpServing):
             _send(handler, _refusal(trouble))
             return
         try:
-            answer = self._forward(handler, body)
+            answer = self.forward(handler, body)
         except (OSError, http.client.HTTPException):
             self._connections.one = None
             trouble = "lost"
@@ -140,7 +142,8 @@ class FaultyProxy(HttpServing):
             self.struck.extend((one, seen) for one in due[:1])
             return due[0] if due else None
 
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> _Answer:
+    def forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        """Pass one request on."""
         known: http.client.HTTPConnection | None = getattr(self._connections, "one", None)
         connection = known or http.client.HTTPConnection(self._target, timeout=60)
         self._connections.one = connection
@@ -152,7 +155,7 @@ class FaultyProxy(HttpServing):
         content = answer.read()
         length = answer.getheader("Content-Length") if handler.command == "HEAD" else None
         kept["Content-Length"] = length or str(len(content))
-        return _Answer(answer.status, answer.reason, kept, content)
+        return Answer(answer.status, answer.reason, kept, content)
 
 
 def _kind(handler: BaseHTTPRequestHandler) -> str:
@@ -160,14 +163,14 @@ def _kind(handler: BaseHTTPRequestHandler) -> str:
     return "LIST" if listing else handler.command
 
 
-def _refusal(trouble: str) -> _Answer:
+def _refusal(trouble: str) -> Answer:
     status, code = _REFUSALS[trouble]
     body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
     headers = {"Content-Type": "application/xml", "Content-Length": str(len(body))}
-    return _Answer(status, code, headers, body)
+    return Answer(status, code, headers, body)
 
 
-def _send(handler: BaseHTTPRequestHandler, answer: _Answer, *, cut: bool = False) -> None:
+def _send(handler: BaseHTTPRequestHandler, answer: Answer, *, cut: bool = False) -> None:
     handler.send_response(answer.status, answer.reason)
     for name, value in answer.headers.items():
         handler.send_header(name, value)

@@ -28,10 +28,12 @@ PREFIX = "/v1/lake"
 class TokenCatalog(HttpServing):
     """`buckets` of tables by name; `failures` are statuses that the next requests get instead.
 
-    With `owners`, all tokens of a table are the account that owns its bucket.
+    With `owners`, all tokens of a table are the account that owns its bucket. The paths of tables
+    have the scheme `scheme`, and tokens the names of its options.
     """
 
     token = "planted-catalog-token-9f3"
+    scheme = "s3"
 
     def __init__(
         self, s3: S3Server, buckets: Mapping[str, str], *, seconds: float, owners: bool = False
@@ -137,7 +139,7 @@ class TokenCatalog(HttpServing):
         return {
             "id": self._ids[name],
             "name": name,
-            "path": table.path,
+            "path": table.path.replace("s3:", f"{self.scheme}:"),
             "isExternal": self.external,
             "schemaId": table.schema.id,
             "schema": schema_document(table.schema),
@@ -156,6 +158,8 @@ class TokenCatalog(HttpServing):
         expires_at = int((time.time() + self.seconds) * 1000)
         self.given.append((name, key, secret))
         token = {"fs.s3a.access.key": key, "fs.s3a.secret.key": secret, "io-cache.enabled": "true"}
+        if self.scheme == "oss":
+            token = {"fs.oss.accessKeyId": key, "fs.oss.accessKeySecret": secret}
         return {"token": token, "expiresAtMillis": expires_at}
 
     def _commit(self, database: str, name: str, document: Any) -> bool:

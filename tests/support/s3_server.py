@@ -69,14 +69,15 @@ def can_be_had() -> bool:
 
 
 @contextmanager
-def running_s3(program: Path, folder: Path) -> Iterator[S3Server]:
-    """The server as long as the block runs."""
+def running_s3(program: Path, folder: Path, *more: str) -> Iterator[S3Server]:
+    """The server as long as the block runs; `more` are further options of its command line."""
     data = folder / "objects"
     (data / "lake").mkdir(parents=True)
     accounts = folder / "accounts"
     accounts.mkdir()
     port = free_port()
     options = ["--port", f"127.0.0.1:{port}", "--iam-dir", str(accounts), "--iam-cache-disable"]
+    options += more
     command = [str(program), *options, "posix", str(data)]
     environment = {**os.environ, "ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
     with (folder / "s3.log").open("wb") as log:

@@ -1,8 +1,9 @@
 """`FileIO` on object stores, with conditional puts.
 
-Publishing is a put that the store refuses if the name is taken (`If-None-Match: *`), so two
-writers never replace each other's snapshots and no lock is needed. Directories do not exist in a
-store: `make_directory` writes an empty object, which listings leave out.
+Publishing is a put that the store refuses if the name is taken (`If-None-Match: *`, in OSS
+`x-oss-forbid-overwrite: true`), so two writers never replace each other's snapshots and no lock is
+needed. Directories do not exist in a store: `make_directory` writes an empty object, which listings
+leave out.
 
 A store is configured by Paimon's option names. Settings without an option are read from the
 environment, as by the cloud's own tools: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS,
@@ -14,12 +15,13 @@ import logging
 import os
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import obstore
 import pyarrow as pa
@@ -41,6 +43,7 @@ from ingestd.paimon.io.store_options import (
     AZURE,
     GCS,
     MOST_CREDENTIALS,
+    OSS,
     S3,
     SCHEMES,
     Family,
@@ -68,6 +71,10 @@ _RETRIES: Any = {
     },
 }
 _PLAIN: Any = {"allow_http": True}
+_CREATE_IN_OSS = {"x-oss-forbid-overwrite": "true"}
+"""The condition of a put in OSS, which does not have `If-None-Match`."""
+_CREATING = "oss+create"
+"""The scheme of clients of OSS whose requests have this condition."""
 _MOST_SAID = 1000
 _MOST_CLIENTS = 64
 """Buckets with constant options; clients with credentials that expire are not among them."""
@@ -109,8 +116,10 @@ class ObjectFileIO:
         """
         store, key = self._resolve(path)
         with self._errors("publish", path):
+            if _is_oss(path):
+                self._prove(path)
             try:
-                obstore.put(store, key, data, mode="create", use_multipart=False)
+                self._create(path, data)
             except AlreadyExistsError:
                 return obstore.get(store, key).bytes().to_bytes() == data
             return True
@@ -218,7 +227,9 @@ class ObjectFileIO:
             with pa.OSFile(local.name, "wb") as stream:
                 yield stream
             with self._errors("write", path):
-                upload_new(store, key, Path(local.name), path)
+                upload_new(
+                    store, key, Path(local.name), path, lambda file: self._create(path, file)
+                )
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a seekable stream of an object. Raises FileNotFoundError, StorageError."""
@@ -247,9 +258,40 @@ class ObjectFileIO:
                 self.credentials.discard()
             raise
 
-    def _resolve(self, path: str) -> tuple[ObjectStore, str]:
+    def _create(self, path: str, content: bytes | Path) -> None:
+        """Put an object with one request. Raises AlreadyExistsError if its name is taken."""
+        store, key = self._resolve(path, creates=True)
+        # Every request of this client to OSS has the condition as a header.
+        mode: Literal["overwrite", "create"] = "overwrite" if _is_oss(path) else "create"
+        obstore.put(store, key, content, mode=mode, use_multipart=False)
+
+    def _prove(self, path: str) -> None:
+        """Check once per process that a bucket of OSS creates a name once.
+
+        With versioning, OSS ignores the condition. Raises StorageError if it does.
+        """
+        bucket = "/".join(path.split("/")[:3])
+        if bucket in _PROVED:
+            return
+        probe = f"{path}.ingestd-probe-{uuid.uuid4()}"
+        try:
+            self._create(probe, b"1")
+            self._create(probe, b"2")
+        except AlreadyExistsError:
+            _PROVED.add(bucket)
+            return
+        finally:
+            self.delete_quietly(probe)
+        raise StorageError(
+            f"cannot publish {path}: {bucket} does not keep two writers apart, as it ignores "
+            "x-oss-forbid-overwrite; disable versioning of the bucket, or use another one"
+        )
+
+    def _resolve(self, path: str, *, creates: bool = False) -> tuple[ObjectStore, str]:
         scheme, _, rest = path.partition("://")
         bucket, _, key = rest.partition("/")
+        if creates and _is_oss(path):
+            scheme = _CREATING
         if self.credentials is None:
             return open_store(scheme, bucket, self.options), key.strip("/")
         return _renewed_client(scheme, bucket, self.credentials).current(), key.strip("/")
@@ -306,6 +348,10 @@ def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
     return ObjectFileIO(frozenset(options.items()))
 
 
+def _is_oss(path: str) -> bool:
+    return path.startswith("oss://")
+
+
 def _below(store: ObjectStore, key: str) -> Iterable[str]:
     for page in obstore.list(store, key):
         yield from (object_meta["path"] for object_meta in page)
@@ -327,20 +373,22 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
         raise StorageError(f"cannot {what} {path}: {failure_text(error)}") from error
 
 
-def upload_new(store: ObjectStore, key: str, file: Path, path: str) -> None:
+def upload_new(
+    store: ObjectStore, key: str, file: Path, path: str, create: Callable[[Path], None]
+) -> None:
     """Upload a file to a key that must be free; `path` is the object's name in errors.
 
-    Small files are uploaded with one conditional put, larger ones in parallel parts, with at most
-    32 MB in memory. Data files have random names, so an object that after an error has exactly the
-    bytes of the file was written by a request whose response was lost. Parts of an aborted upload
-    stay invisible in the store until it removes them.
+    Small files are uploaded with one conditional put, by `create`, larger ones in parallel parts,
+    with at most 32 MB in memory. Data files have random names, so an object that after an error has
+    exactly the bytes of the file was written by a request whose response was lost. Parts of an
+    aborted upload stay invisible in the store until it removes them.
 
     Raises StorageError if the key is taken, and errors of the store's library.
     """
     size = file.stat().st_size
     try:
         if size <= _SINGLE_PUT_BYTES:
-            obstore.put(store, key, file, mode="create", use_multipart=False)
+            create(file)
             return
         # Stores do not support conditions on multipart uploads, so the name is looked up first.
         if _size_of(store, key) is not None:
@@ -388,11 +436,14 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
 
 
 def _make_client(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
-    family = SCHEMES.get(scheme)
+    family = OSS if scheme == _CREATING else SCHEMES.get(scheme)
     if family is None:
         raise UnsupportedError(f"{scheme}://{bucket}: there is no store for this scheme")
     try:
-        return _MAKERS[family.title](bucket, _config(family, options))
+        config = _config(family, options)
+        if scheme == _CREATING:
+            return _oss(bucket, config, _CREATE_IN_OSS)
+        return _MAKERS[family.title](bucket, config)
     except BaseError as error:
         message = f"{scheme}://{bucket}: {failure_text(error)}; check the options of the store"
         raise ConfigError(message) from error
@@ -423,6 +474,21 @@ def _s3(bucket: str, config: dict[str, str]) -> ObjectStore:
     return S3Store(bucket, config=client_config, client_options=plain, retry_config=_RETRIES)
 
 
+def _oss(
+    bucket: str, config: dict[str, str], headers: Mapping[str, str] | None = None
+) -> ObjectStore:
+    """Open an OSS bucket by the endpoint for S3 clients, with the bucket in the host name."""
+    scheme, _, host = config.get("endpoint", "").rpartition("://")
+    if not host:
+        raise ConfigError(f"oss://{bucket}: give the endpoint of OSS as 'fs.oss.endpoint'")
+    host = f"s3.{host}" if host.startswith("oss-") else host
+    config["endpoint"] = f"{scheme or 'https'}://{bucket}.{host}"
+    config.setdefault("region", "us-east-1")
+    client_config: Any = {**config, "virtual_hosted_style_request": "true"}
+    client: Any = {"default_headers": {**(headers or {})}, **(_plain(config["endpoint"]) or {})}
+    return S3Store(bucket, config=client_config, client_options=client, retry_config=_RETRIES)
+
+
 def _gcs(bucket: str, config: dict[str, str]) -> ObjectStore:
     """Open a GCS bucket; plain HTTP is allowed, as a key file may name an emulator."""
     client_config: Any = config
@@ -445,8 +511,11 @@ def _plain(endpoint: str) -> Any:  # noqa: ANN401  (a type of the library's stub
     return _PLAIN if endpoint.startswith("http://") else None
 
 
+_PROVED: set[str] = set()
+"""Buckets of OSS that create a name once."""
 _MAKERS: Mapping[str, Callable[[str, dict[str, str]], ObjectStore]] = {
     S3.title: _s3,
+    OSS.title: _oss,
     GCS.title: _gcs,
     AZURE.title: _azure,
 }

@@ -79,6 +79,18 @@ S3 = Family(
         "path-style-access": "virtual_hosted_style_request",
     },
 )
+OSS = Family(
+    "OSS",
+    ("oss",),
+    ("fs.oss.",),
+    {
+        "endpoint": "endpoint",
+        "region": "region",
+        "accessKeyId": "access_key_id",
+        "accessKeySecret": "secret_access_key",
+        "securityToken": "session_token",
+    },
+)
 GCS = Family(
     "Google Cloud Storage",
     ("gs",),
@@ -122,7 +134,7 @@ HDFS = Family(
     whole=True,
     home="ingestd.paimon.io.hdfs",
 )
-FAMILIES = (S3, GCS, AZURE, HDFS)
+FAMILIES = (S3, OSS, GCS, AZURE, HDFS)
 SCHEMES: Mapping[str, Family] = {scheme: owner for owner in FAMILIES for scheme in owner.schemes}
 """The supported schemes, other than local ones, with their kinds of store."""
 _CREDENTIALS = frozenset(
@@ -131,8 +143,8 @@ _CREDENTIALS = frozenset(
 )
 """The names of credentials in the stores' clients."""
 _OWN_HEADER = (
-    "this store takes the condition of a put in a header of its own, which ingestd's client does "
-    "not send, so two writers could replace each other's commits"
+    "this store takes the condition of a put in a header of its own, which ingestd does not "
+    "send, so two writers could replace each other's commits"
 )
 _NO_RENAME = (
     "a directory behind it may be in any store, and commits need one whose renames never replace "
@@ -140,7 +152,7 @@ _NO_RENAME = (
 )
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("viewfs", "webhdfs"), _NO_RENAME),
-    **dict.fromkeys(("oss", "cosn", "obs", "tos"), _OWN_HEADER),
+    **dict.fromkeys(("cosn", "obs", "tos"), _OWN_HEADER),
 }
 """Schemes that Paimon's Java client supports, with the reasons why ingestd does not."""
 
@@ -213,6 +225,6 @@ def unsupported_scheme(uri: str, scheme: str) -> UnsupportedError:
     return UnsupportedError(
         f"warehouse {uri}: the scheme '{scheme}' is not supported"
         + (f": {reason}" if reason else "")
-        + "; use a local path, file:///..., s3://bucket/..., gs://bucket/..., "
+        + "; use a local path, file:///..., s3://bucket/..., oss://bucket/..., gs://bucket/..., "
         "abfss://container@account.dfs.core.windows.net/... or hdfs://name/..."
     )

@@ -25,7 +25,7 @@ def test_a_path_that_can_be_used_stays(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "instead"),
-    [("viewfs:///a/b", "/a/b"), ("webhdfs://name:9870/a", "/a"), ("oss://bucket/a", "/a")],
+    [("viewfs:///a/b", "/a/b"), ("webhdfs://name:9870/a", "/a"), ("obs://bucket/a", "/a")],
 )
 def test_of_other_stores_the_path_is_kept_and_the_loss_is_essential(
     path: str, instead: str

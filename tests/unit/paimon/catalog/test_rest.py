@@ -82,7 +82,7 @@ def test_a_table_is_what_the_server_says_it_is(server: ScriptedServer) -> None:
 
 
 def test_a_table_that_lies_where_we_cannot_go_is_refused(server: ScriptedServer) -> None:
-    for path, problem in (("oss://bucket/t", "oss"), (None, "no path")):
+    for path, problem in (("cosn://bucket/t", "cosn"), (None, "no path")):
         with pytest.raises(UnsupportedError, match=problem):
             opened(server, Reply(200, {**TABLE, "path": path})).get_table(ORDERS)
 
