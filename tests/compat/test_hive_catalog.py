@@ -35,6 +35,7 @@ from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.compat.branch_pipeline import publish_a_branch
 from tests.compat.hive_lake import NO_OPTIONS, PARAMETERS, Lake
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
 from tests.compat.iceberg_reader import IcebergReader
@@ -285,6 +286,13 @@ def test_a_pipeline_writes_tables_of_a_metastore(lake: Lake, tmp_path: Path) -> 
     pipeline.live()
     assert pipeline.ids("orders") == [*range(9), 100]
     assert sorted(row["id"] for row in lake.java_rows("orders")) == [*range(9), 100]
+
+
+def test_a_pipeline_writes_a_branch(lake: Lake, tmp_path: Path) -> None:
+    options = {"uri": lake.metastore.uri, "lock.enabled": "true"}
+    pipeline = Truth(tmp_path, database=lake.database, metastore="hive", catalog_options=options)
+    lake = replace(lake, warehouse=Path(pipeline.settings.warehouse))
+    publish_a_branch(pipeline, lambda name: [int(str(row["id"])) for row in lake.java_rows(name)])
 
 
 def test_partitions_are_registered_as_java_does(lake: Lake, tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.compat.branch_pipeline import publish_a_branch
 from tests.support.java import fetched
 from tests.support.mariadb_server import USER, MariaDbServer
 from tests.support.native_tables import NOW_MS, put
 from tests.support.oracle import Oracle, OracleError
 from tests.support.postgres_server import PostgresServer, is_supported
 from tests.support.stored_rows import stored_rows
+from tests.support.truth_rig import DATABASE, Truth
 
 pytestmark = pytest.mark.compat
 
@@ -211,6 +213,15 @@ def test_java_and_we_commit_at_the_same_time_and_nothing_is_lost(
     assert [row["id"] for row in rows(table)] == [*range(6), *range(100, 106)]
     assert sorted(row["id"] for row in lake.judge_rows()) == [*range(6), *range(100, 106)]
     assert verify(table) == []
+
+
+def test_a_pipeline_writes_a_branch(sqlite_lake: Lake, tmp_path: Path) -> None:
+    """Java's JDBC catalog opens no branches, so it reads them as files."""
+    pipeline = Truth(tmp_path, metastore="jdbc", catalog_options=sqlite_lake.options)
+    folder, java = pipeline.settings.warehouse, sqlite_lake.judge
+    publish_a_branch(
+        pipeline, lambda name: [row["id"] for row in java.read(folder, DATABASE, name)]
+    )
 
 
 def test_databases_and_tables(lake: Lake) -> None:

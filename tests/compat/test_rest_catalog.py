@@ -1,11 +1,17 @@
 """The REST catalog client against Paimon's own server: a process that knows nothing of ours."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
+from ingestd.errors import (
+    CommitConflictError,
+    ConfigError,
+    SchemaConflictError,
+    UnsupportedError,
+)
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
@@ -41,11 +47,13 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, put, rows_table, write
 from tests.support.oracle import Oracle
 from tests.support.rest_server import RestServer
 from tests.support.stored_rows import stored_rows
+from tests.support.truth_rig import Topic, Truth
 
 pytestmark = pytest.mark.compat
 
@@ -209,3 +217,21 @@ def test_a_pipeline_finds_its_offsets_again(
     again = opened()
     assert again.tables[name].covered["id"][0].offset == 10
     assert [row["new"] for row in stored_rows(again.tables[name].table)] == [5]
+
+
+def test_a_pipeline_whose_target_is_a_branch_is_refused_and_the_table_stays_as_it_is(
+    server: RestServer, tmp_path: Path
+) -> None:
+    options = {**server.options, "warehouse": server.warehouse}
+    pipeline = Truth(tmp_path, metastore="rest", database="branches", catalog_options=options)
+    pipeline.kafka.topics["shop.orders"] = Topic("one")
+    pipeline.kafka.produce("shop.orders", *range(6))
+    pipeline.live()
+    create_branch(pipeline.table("orders"), "fix")
+    pipeline.kafka.produce("shop.orders", *range(6, 9))
+    on_branch = replace(pipeline, mapping=dict.fromkeys(pipeline.mapping, "orders$branch_fix"))
+    with pytest.raises(UnsupportedError, match="write the table itself, or use another catalog"):
+        on_branch.live()
+    assert pipeline.ids("orders") == list(range(6))
+    pipeline.live()
+    assert pipeline.ids("orders") == list(range(9))

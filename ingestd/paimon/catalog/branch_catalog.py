@@ -83,8 +83,9 @@ class BranchCatalog:
         table = self.base.get_table(identifier.main)
         if table.snapshot_commit is not None:
             raise UnsupportedError(
-                f"'{identifier}': pipelines write no branches through a REST catalog, whose server "
-                "keeps their schemas; write the table itself, or use another catalog"
+                f"'{identifier}': pipelines write no branches through a REST catalog, as Paimon's "
+                "own server stores branches that are written and altered through it in a way that "
+                "damages the table; write the table itself, or use another catalog"
             )
         if not _directory(table, identifier.branch).has_table():
             raise TableNotFoundError(
