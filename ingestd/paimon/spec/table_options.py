@@ -73,16 +73,26 @@ _IGNORED: _Options = (
         "`routing.table-mapping`", "branch", values=["main"],
     ),
     *_refused(
-        Access.READ, "files hold other rows or another order than ingestd reads",
-        "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
-    ),
-    *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
-    *_refused(
-        Access.READ, "rows come from several branches",
-        "scan.primary-branch", "scan.fallback-snapshot-branch", "scan.fallback-delta-branch",
+        Access.READ, "files are in the order of other columns than the key, by which ingestd "
+        "merges rows", "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
     ),
     *_refused(
-        Access.READ, "ingestd asks no server who may read", "query-auth.enabled", values=_OFF,
+        Access.READ, "partitions of a chain table are merged from a branch with snapshots and one "
+        "with changes, which is not implemented; write a table without chains",
+        "chain-table.enabled", values=_OFF,
+    ),
+    *_refused(
+        Access.READ, "not implemented: rows of the branches of a chain table",
+        "scan.fallback-snapshot-branch", "scan.fallback-delta-branch",
+    ),
+    *_refused(
+        Access.READ, "not implemented: partitions would come from another branch first; set "
+        "`scan.fallback-branch` on that branch instead, and read it by its name",
+        "scan.primary-branch",
+    ),
+    *_refused(
+        Access.READ, "the catalog's server decides who may read which rows and columns, and "
+        "ingestd does not ask it", "query-auth.enabled", values=_OFF,
     ),
     *_refused(
         Access.READ, "an option of later versions that changes how rows merge",
@@ -107,23 +117,28 @@ _IGNORED: _Options = (
 
     # Refused for writing.
     *_refused(
-        Access.WRITE, "ingestd writes files inside the table's directory only",
-        "path",
+        Access.WRITE, "the catalog decides where a table is; other places of its data files are "
+        "`data-file.external-paths`", "path",
     ),
     *_refused(Access.WRITE, "no Java code runs in ingestd", "commit.callbacks", values=[""]),
     *_refused(
-        Access.WRITE, "the safety check of one Java job", "commit.strict-mode.last-safe-snapshot",
+        Access.WRITE, "it ends a job once others have compacted or overwritten the table after a "
+        "snapshot; ingestd checks each commit against those of others",
+        "commit.strict-mode.last-safe-snapshot",
     ),
     *_refused(
-        Access.WRITE, "files are not clustered by writers", "clustering.incremental", values=_OFF,
+        Access.WRITE, "append tables are sorted by `ingestd compact --order-by` instead, "
+        "not step by step", "clustering.incremental", values=_OFF,
     ),
     *_refused(
-        Access.WRITE, "ingestd waits for no other system", "visibility-callback.enabled",
-        values=_OFF
+        Access.WRITE, "a commit of ingestd does not wait until a compaction has made its rows "
+        "visible", "visibility-callback.enabled", values=_OFF,
     ),
-    *_refused(Access.WRITE, "upserts without a primary key are not implemented", "upsert-key"),
+    *_refused(Access.WRITE, "upserts without a primary key are not implemented; declare a "
+        "primary key", "upsert-key"),
     *_refused(
-        Access.WRITE, "keys belong to the schema, not to its options", "primary-key", "partition",
+        Access.WRITE, "keys belong to the schema, not to its options: `primary-keys` and "
+        "`partition-keys` of the configuration", "primary-key", "partition",
         change=ChangeRule.NEVER,
     ),
     *_refused(
@@ -184,7 +199,7 @@ _IGNORED: _Options = (
         "compaction has moved them", "postpone.merge-on-read", values=_OFF,
     ),
     *_refused(
-        Access.WRITE, "files are not encrypted",
+        Access.WRITE, "ingestd would write the files unencrypted",
         "parquet.crypto.<setting>", "parquet.encryption.<setting>",
     ),
     *_refused(
@@ -195,18 +210,26 @@ _IGNORED: _Options = (
         "avro.row-name-mapping",
     ),
     *_refused(
-        Access.CREATE, "this setting of Java's ORC writer is not implemented",
+        Access.CREATE, "ORC files get no bloom filters; `file-index.bloom-filter.columns` works "
+        "with all file formats", "orc.bloom.filter.columns", "orc.bloom.filter.fpp",
+        "orc.bloom.filter.write.version",
+    ),
+    *_refused(
+        Access.CREATE, "ORC files are compressed as `file.compression` and "
+        "`file.compression.zstd-level` say", "orc.compress", "orc.compression.zstd.level",
+    ),
+    *_refused(
+        Access.CREATE, "Arrow's writer of ORC files, which ingestd uses, chooses it itself",
         "orc.base.delta.ratio", "orc.block.padding", "orc.block.padding.tolerance",
-        "orc.block.size", "orc.bloom.filter.columns", "orc.bloom.filter.fpp",
-        "orc.bloom.filter.write.version", "orc.buffer.size.enforce", "orc.column.encoding.direct",
-        "orc.compress", "orc.compression.strategy", "orc.compression.zstd.level",
-        "orc.compression.zstd.strategy", "orc.compression.zstd.windowlog", "orc.create.index",
+        "orc.block.size", "orc.buffer.size.enforce", "orc.column.encoding.direct",
+        "orc.compression.strategy", "orc.compression.zstd.strategy",
+        "orc.compression.zstd.windowlog", "orc.create.index",
         "orc.dictionary.early.check", "orc.dictionary.max.size.bytes", "orc.encoding.strategy",
         "orc.proleptic.gregorian", "orc.stripe.row.count", "orc.stripe.size.check.ratio",
         "orc.write.format", "orc.write.variable.length.blocks",
     ),
     *_refused(
-        Access.CREATE, "this setting of Java's ORC reader is not implemented",
+        Access.CREATE, "a setting of one Java reader, not of the table",
         "orc.filter.plugin", "orc.filter.plugin.allowlist", "orc.filter.use.selected",
         "orc.force.positional.evolution", "orc.force.positional.evolution.level",
         "orc.include.columns", "orc.kryo.sarg", "orc.kryo.sarg.buffer",
@@ -217,7 +240,8 @@ _IGNORED: _Options = (
         "orc.tolerate.missing.schema",
     ),
     *_refused(
-        Access.CREATE, "files are not encrypted", "orc.encrypt", "orc.key.provider", "orc.mask",
+        Access.CREATE, "ingestd would write the files unencrypted", "orc.encrypt",
+        "orc.key.provider", "orc.mask",
     ),
 
     # Irrelevant to ingestd.
