@@ -13,8 +13,9 @@ offsets that a table already covers.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +24,14 @@ from typing import Protocol
 from pyspark import SparkContext
 
 from ingestd.crash_points import CrashPoint, reach
-from ingestd.errors import ConfigError, SchemaConflictError, WorkerLostError
+from ingestd.errors import (
+    ArgumentError,
+    CommitConflictError,
+    ConfigError,
+    FormatError,
+    SchemaConflictError,
+    WorkerLostError,
+)
 from ingestd.ingest.batch_events import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
@@ -233,7 +241,7 @@ class MicroBatch:
             for _ in range(_MAX_ATTEMPTS):
                 # While this batch makes discoveries, the view of the next one would be outdated.
                 exchange.on_submit = partial(self._follow, batch) if self._settled else None
-                with batch.phase("stages"):
+                with batch.phase("stages"), self._planned_on_existing(batch):
                     outcomes = run_stages(self._spark, context, groups, exchange)
                 result = merge_outcomes(context, outcomes)
                 batch.times = result.times
@@ -251,6 +259,20 @@ class MicroBatch:
             f"batch {batch.batch_id} still discovers schema changes after {_MAX_ATTEMPTS} "
             f"attempts: {'; '.join(map(str, result.discoveries[:3]))}"
         )
+
+    @contextmanager
+    def _planned_on_existing(self, batch: Batch) -> Iterator[None]:
+        """Raise CommitConflictError if tasks fail because a snapshot was expired or rolled back."""
+        try:
+            yield
+        except (FormatError, ArgumentError) as error:
+            changed = self._registry.refresh(batch.ranges)
+            if not changed:
+                raise
+            raise CommitConflictError(
+                f"{error.message}: others have changed {', '.join(changed)} while a batch read it; "
+                "the batch is planned again"
+            ) from error
 
     def _evolve(self, batch: Batch, context: BatchContext, result: AttemptResult) -> None:
         with batch.phase("evolve"):

@@ -69,7 +69,8 @@ _DECODERS = (
 @contextlib.contextmanager
 def fast_driver() -> Iterator[None]:
     """Let the driver do in turn what it does at once, and decode the same bytes once."""
-    pools = ("ingest.tables.table_registry", "ingest.tables.registry_opening", "spark.micro_batch")
+    modules = ("table_registry", "registry_opening", "managed_table")
+    pools = (*(f"ingest.tables.{name}" for name in modules), "spark.micro_batch")
     with contextlib.ExitStack() as stack:
         for module in pools:
             stack.enter_context(mock.patch(f"ingestd.{module}.ThreadPoolExecutor", Serial))

@@ -1,6 +1,7 @@
 """The state of one table on the driver, now or before a position, as read from its snapshots."""
 
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import FormatError, ProgressLostError
@@ -28,6 +29,8 @@ from ingestd.paimon.table.metadata.table_state import (
     newest_record,
     refresh_state,
 )
+
+_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +170,28 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
         )
 
 
-def refreshed(managed: ManagedTable) -> ManagedTable:
-    """Return a table with its newest state, if it has a primary key and others have committed.
+def refreshed(tables: Mapping[str, ManagedTable]) -> dict[str, ManagedTable]:
+    """Return, by name, those of the tables to which others have committed, with the newest state.
 
     New rows get sequence numbers above those of the rows of other writers, and old values are
-    looked up in a snapshot that exists. The table is returned unchanged if another process has
-    written a progress record: the next commit notices this. Raises CommitConflictError if the table
-    was rolled back, and FormatError if a file of it is damaged.
+    looked up in a snapshot that exists. Tables without a primary key are left out, and tables to
+    which another process has written a progress record: the next commit notices this. Raises
+    CommitConflictError if a table was rolled back, and FormatError if a file of it is damaged.
     """
+    with ThreadPoolExecutor(_THREADS, "refresh") as pool:
+        newest = pool.map(_refreshed, tables.values())
+        return {name: one for name, one in zip(tables, newest, strict=True) if one is not None}
+
+
+def _refreshed(managed: ManagedTable) -> ManagedTable | None:
     table, snapshot = managed.table, managed.state.snapshot
     if not table.schema.primary_keys:
-        return managed
+        return None
     if snapshot is not None and is_newest(table.io, table.paths, snapshot.id):
-        return managed
+        return None
     state = refresh_state(table, managed.state)
-    known = managed.properties.items()
-    return replace(managed, state=state) if known <= state.carried.items() else managed
+    is_same_record = managed.properties.items() <= state.carried.items()
+    return replace(managed, state=state) if is_same_record and state is not managed.state else None
 
 
 def table_context(

@@ -222,16 +222,16 @@ class TableRegistry:
             for partition in end.get(self.keys[source, topic], ())
         ]
 
-    def refresh(self, ranges: Iterable[OffsetRange]) -> None:
-        """Take the newest states of tables to which other writers have committed.
+    def refresh(self, ranges: Iterable[OffsetRange]) -> list[str]:
+        """Take the newest states of tables to which others have committed; return their names.
 
-        These are tables with rows of the topics of `ranges`, which the batch in progress reads.
-        Raises the errors of `refreshed`.
+        Only tables with rows of the topics of `ranges`, which the batch in progress reads, are
+        considered. Raises the errors of `refreshed`.
         """
-        names = sorted(self._concerned({read.source_partition for read in ranges}))
-        with ThreadPoolExecutor(_THREADS, "refresh") as pool:
-            newest = pool.map(refreshed, [self.tables[name] for name in names])
-            self.tables.update(zip(names, newest, strict=True))
+        logs = {read.source_partition for read in ranges}
+        changed = refreshed({name: self.tables[name] for name in sorted(self._concerned(logs))})
+        self.tables.update(changed)
+        return list(changed)
 
     def context(
         self,

@@ -1,13 +1,17 @@
 """Batches of a running daemon beside other programs that write to its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ingestd.cdc.base import RecordChunk
 from ingestd.errors import CommitConflictError
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
@@ -77,3 +81,38 @@ def test_a_batch_after_a_rollback_by_others_is_planned_again(tmp_path: Path) -> 
     pipeline.open()
     run(pipeline)
     assert pipeline.rows() == source.rows
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_a_batch_is_planned_again_if_its_snapshot_goes_while_it_reads(
+    tmp_path: Path, expires: bool
+) -> None:
+    """The tasks look for the partitions of keys in a snapshot that has expired or gone back."""
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source, KINDS["moving keys"])
+    for key in (1, 4):
+        source.put(key)
+        run(pipeline)
+    pipeline.open()
+    table = pipeline.table_registry.tables[TABLE].table
+    INDEX_CACHE.limit(0)
+    fetch = pipeline._fetch
+
+    def meanwhile(source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        if expires:
+            others_write(pipeline, range(100, 103))
+            one = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
+            expire_snapshots(table, expire_settings(one), NOW_MS)
+        else:
+            rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+        return fetch(source, wanted)
+
+    source.put(1)
+    pipeline._fetch = meanwhile  # type: ignore[method-assign]
+    with pytest.raises(CommitConflictError, match=r"planned again|was rolled back"):
+        run(pipeline)
+    pipeline._fetch = fetch  # type: ignore[method-assign]
+    pipeline.open()
+    run(pipeline)
+    others = {2: 102} if expires else {}
+    assert pipeline.rows() == {**source.rows, **others}
