@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.casts.value_text import decimal_texts
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -33,6 +32,7 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataType,
 )
+from ingestd.paimon.spec.value_text import decimal_texts
 
 HASH_DIGITS = 15
 """Hexadecimal digits of a hash: 60 bits, which fit into a signed integer of any database."""

@@ -7,6 +7,7 @@ declared type.
 import base64
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,7 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.float_text import java_double, java_float
+from ingestd.paimon.spec.value_text import date_texts, timestamp_texts
 
 STRING = DataType("STRING")
 BIGINT = DataType("BIGINT")
@@ -123,6 +125,10 @@ _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 _PER_MILLI = {Meaning.MICRO_TIME: 1_000, Meaning.NANO_TIME: 1_000_000}
 _UNITS = ("ms", "us", "ns")
 _CLOCK_ROOTS = TIMESTAMP_ROOTS | {"TIME"}
+_SECONDS_OF_DAY = 86_400
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_FOUR_DIGIT_YEARS = (-719_528, 2_932_897)
+"""The days from the epoch of January 1st of the years 0 and 10000."""
 
 
 def recast(array: Array, column: WireColumn) -> Array:
@@ -169,8 +175,11 @@ def _bit_texts(array: Array) -> Array:
 def texts_of(array: Array, data_type: DataType) -> Array:
     """Return the text of each value of a type that is not nested, as a STRING column stores it.
 
-    Decimals have no exponent, floats are formatted as in Java, and bytes are base64.
+    Decimals have no exponent, floats are formatted as in Java, and bytes are base64. Years have
+    four digits, or more after `+` or `-`.
     """
+    if _has_long_years(array):
+        return _long_year_texts(array, data_type)
     if data_type.root in _CLOCK_ROOTS and not data_type.precision:
         texts: Array = pc.replace_substring_regex(array.cast(pa.string()), r"\.000", "")
         return texts
@@ -187,6 +196,34 @@ def texts_of(array: Array, data_type: DataType) -> Array:
         text = java_float if array.type == pa.float32() else java_double
         return pa.array([None if v is None else text(v) for v in array.to_pylist()], pa.string())
     return array.cast(pa.string())
+
+
+def _has_long_years(array: Array) -> bool:
+    """Return whether any date or timestamp is outside of the years 0 to 9999.
+
+    Arrow writes such years without a sign, and writes no year, or a wrong one, beyond 32767.
+    """
+    kind: Any = array.type
+    per_day = 1
+    if pa.types.is_timestamp(kind):
+        per_day = _SECONDS_OF_DAY * _PER_SECOND[kind.unit]
+    elif not pa.types.is_date(kind):
+        return False
+    whole: Any = array.view(pa.int32() if pa.types.is_date(kind) else pa.int64())
+    bounds: Any = pc.min_max(whole).as_py()
+    first, last = bounds["min"], bounds["max"]
+    start, end = _FOUR_DIGIT_YEARS
+    return first is not None and bool(first < start * per_day or last >= end * per_day)
+
+
+def _long_year_texts(array: Array, data_type: DataType) -> Array:
+    if pa.types.is_date(array.type):
+        return date_texts(array)
+    kind: TimestampType = array.type
+    digits = len(str(_PER_SECOND[kind.unit])) - 1 if data_type.precision else 0
+    texts = timestamp_texts(array, digits, "Z" if kind.tz else "")
+    with_blanks: Array = pc.replace_substring(texts, "T", " ")
+    return with_blanks
 
 
 def _temporal(array: Array, column: WireColumn, declared: DataType) -> Array:

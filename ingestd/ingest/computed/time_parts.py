@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +31,11 @@ _UNITS: Mapping[str, Values] = {
 }
 _NOON: Values = pa.scalar(12, pa.int64())
 _ZERO: Values = pa.scalar(0, pa.int64())
+_ERA_YEARS = 400
+_SECONDS_OF_ERA = 146_097 * 86_400
+"""Seconds in 400 years, after which the calendar repeats, days of the week included."""
+_NEAR_ERAS = 75
+"""Eras before and after 1970 that are certainly in Arrow's calendar, which ends with year 32767."""
 _ONE: Values = pa.scalar(1, pa.int64())
 _TIMESTAMP = DataType("TIMESTAMP", precision=6)
 _TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']+|(')")
@@ -99,8 +105,48 @@ def part_of(name: str, points: Values) -> Values:
 
     `name` is the name of an Arrow function, such as `year` or `iso_week`.
     """
-    parts: Values = pc.call_function(name, [points])
-    return parts.cast(pa.int32())
+    return _calendar_field(name, points).cast(pa.int32())
+
+
+def _calendar_field(name: str, points: Values) -> Values:
+    near, eras = near_points(points)
+    numbers: Values = pc.call_function(name, [near])
+    if eras is None or name != "year":
+        return numbers
+    return pc.add(numbers, pa.array(eras * _ERA_YEARS))
+
+
+def near_points(points: Values) -> tuple[Values, npt.NDArray[np.int64] | None]:
+    """Return timestamps that Arrow's calendar has, and the eras by which they were moved (n,).
+
+    All fields of the calendar except the year stay the same. The eras are None if Arrow's calendar
+    has all `points`: it has no infinite timestamp of PostgreSQL, whose year it would wrap around.
+    """
+    per_era = _SECONDS_OF_ERA * PER_SECOND[points.type.unit]
+    if points.type.unit == "ns":
+        return points, None
+    ticks = np.asarray(pc.fill_null(points.cast(pa.int64()), 0))
+    # Rounded towards zero, so that the moves do not overflow.
+    rest = np.fmod(ticks, per_era)
+    eras = (ticks - rest) // per_era
+    if not len(eras) or (eras.min() >= -_NEAR_ERAS and eras.max() < _NEAR_ERAS):
+        return points, None
+    moved = pa.array(rest, pa.int64(), mask=np.asarray(points.is_null()))
+    return moved.cast(points.type), eras
+
+
+def floor_times(points: Values, unit: str) -> Values:
+    """Round timestamps down to a unit of `date_trunc`.
+
+    Raises ArrowInvalid if the result is out of the range of the type.
+    """
+    floor: Values = pc.floor_temporal
+    near, eras = near_points(points)
+    if eras is None:
+        return floor(points, unit=unit)
+    per_era = _SECONDS_OF_ERA * PER_SECOND[points.type.unit]
+    ticks = floor(near, unit=unit).cast(pa.int64())
+    return pc.add_checked(ticks, pa.array(eras * per_era)).cast(points.type)
 
 
 def check_pattern(pattern: str) -> None:
@@ -118,7 +164,7 @@ def format_times(points: Values, pattern: str) -> Values:
     time, are formatted once. Raises ConfigError if the pattern is not supported.
     """
     seconds = _grain(pattern)
-    if seconds is None:
+    if seconds is None or near_points(points)[1] is not None:
         return _written(points, pattern)
     step = seconds * PER_SECOND[points.type.unit]
     ticks: Values = pc.fill_null(points.cast(pa.int64()), 0)
@@ -164,10 +210,10 @@ def _lettered(points: Values, letter: str, count: int, pattern: str) -> Values:
         if letter in "ML":
             return _month(points, count)
         if letter == "E":
-            return _named(pc.day_of_week(points), _DAYS, count)
+            return _named(_calendar_field("day_of_week", points), _DAYS, count)
         if letter == "S":
             return pc.utf8_slice_codeunits(_fraction(points), 0, count)
-        hours: Values = pc.hour(points)
+        hours = _calendar_field("hour", points)
         return pc.if_else(pc.less(hours, _NOON), "AM", "PM")
     raise ConfigError(
         f"pattern {pattern}: '{letter * count}' is not supported; put texts into single quotes; "
@@ -176,7 +222,7 @@ def _lettered(points: Values, letter: str, count: int, pattern: str) -> Values:
 
 
 def _number(points: Values, letter: str, count: int) -> Values:
-    numbers: Values = pc.call_function(_NUMBERED[letter], [points])
+    numbers = _calendar_field(_NUMBERED[letter], points)
     if letter == "h":
         # Hour 0 and hour 12 are both 12.
         late = pc.subtract(numbers, _NOON)
@@ -189,7 +235,7 @@ def _number(points: Values, letter: str, count: int) -> Values:
 
 
 def _month(points: Values, count: int) -> Values:
-    months: Values = pc.month(points)
+    months = _calendar_field("month", points)
     if count > 2:
         return _named(pc.subtract(months, _ONE), _MONTHS, count)
     padded: Values = pc.utf8_lpad(months.cast(pa.string()), count, "0")

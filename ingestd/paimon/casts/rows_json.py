@@ -33,12 +33,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
-from ingestd.paimon.casts.value_text import (
-    date_texts,
-    decimal_texts,
-    time_texts,
-    timestamp_texts,
-)
 from ingestd.paimon.spec.arrow import MULTISET_COUNT, Array, Column
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -49,6 +43,12 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.float_text import java_double, java_float
+from ingestd.paimon.spec.value_text import (
+    date_texts,
+    decimal_texts,
+    time_texts,
+    timestamp_texts,
+)
 
 _ESCAPES: Mapping[str, str] = {
     '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r",

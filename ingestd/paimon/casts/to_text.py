@@ -13,12 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.casts.value_text import (
-    date_texts,
-    decimal_texts,
-    time_texts,
-    timestamp_texts,
-)
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -29,6 +23,12 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.float_text import java_double, java_float
+from ingestd.paimon.spec.value_text import (
+    date_texts,
+    decimal_texts,
+    time_texts,
+    timestamp_texts,
+)
 
 TEXT = DataType("STRING")
 _NEVER_CUT = BINARY_ROOTS | NESTED_ROOTS

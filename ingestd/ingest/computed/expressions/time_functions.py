@@ -23,6 +23,7 @@ from ingestd.ingest.computed.expressions.function import (
 from ingestd.ingest.computed.time_parts import (
     PER_SECOND,
     check_pattern,
+    floor_times,
     format_times,
     part_of,
     points_in_time,
@@ -38,6 +39,7 @@ _PARTS: Mapping[str, str] = {
 }  # fmt: skip
 _UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _OF_DAYS = frozenset({"year", "quarter", "month", "week", "day"})
+_DAY: Values = pa.scalar(86_400, pa.int64())
 _EPOCHS: Mapping[str, tuple[str, int]] = {
     "timestamp_seconds": ("s", 0), "timestamp_millis": ("ms", 3), "timestamp_micros": ("us", 6),
 }  # fmt: skip
@@ -92,10 +94,11 @@ def _date_trunc(arguments: Sequence[Argument]) -> Plan:
     if data_type.root == "DATE" and unit not in _OF_DAYS:
         return Plan(data_type, (TEXT, data_type), strict(lambda _, values: values, arrow_type))
 
-    floor: Values = pc.floor_temporal
-
     def cut(_: Values, values: Values) -> Values:
-        return floor(values, unit=unit).cast(arrow_type)
+        if data_type.root == "DATE":
+            floor = floor_times(points_in_time(values, data_type), unit).cast(pa.int64())
+            return pc.divide(floor, _DAY).cast(pa.int32()).cast(arrow_type)
+        return floor_times(values, unit)
 
     return Plan(data_type, (TEXT, data_type), strict(cut, arrow_type))
 

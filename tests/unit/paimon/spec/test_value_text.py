@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.casts.value_text import (
+from ingestd.paimon.spec.value_text import (
     date_texts,
     decimal_texts,
     time_texts,
