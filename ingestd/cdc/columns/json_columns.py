@@ -128,11 +128,11 @@ def _element_reader(column: WireColumn, inner: DataType, kinds: JsonKinds) -> Co
 
 def _array(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     inner = column.data_type.element
-    outer = {kind for kind in kinds if not kind.startswith(ELEMENT)}
-    if inner is None or not outer <= {"array"}:
+    if inner is None:
         return any_reader(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ELEMENT, kinds))
-    if element.wire is msgspec.Raw:
+    is_uniform = _is_uniform("array", ELEMENT, kinds, element)
+    if not is_uniform and not _has_meaning(column):
         return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
@@ -143,16 +143,18 @@ def _array(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
         return array
 
     wire = list.__class_getitem__(element.wire)
+    if not is_uniform:
+        return _one_by_one(wire, build)
     return ColumnReader(wire, from_present(build), unavailable.find_array)
 
 
 def _map(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     inner, key = column.data_type.value, column.data_type.key
-    outer = {kind for kind in kinds if not kind.startswith(ENTRY)}
-    if inner is None or key is None or key.root not in CHARACTER_ROOTS or not outer <= {"object"}:
+    if inner is None or key is None or key.root not in CHARACTER_ROOTS:
         return any_reader(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ENTRY, kinds))
-    if element.wire is msgspec.Raw:
+    is_uniform = _is_uniform("object", ENTRY, kinds, element)
+    if not is_uniform and not _has_meaning(column):
         return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
@@ -165,7 +167,33 @@ def _map(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
         return array
 
     wire = dict.__class_getitem__((str, element.wire))
+    if not is_uniform:
+        return _one_by_one(wire, build)
     return ColumnReader(wire, from_present(build), unavailable.find_entry)
+
+
+def _is_uniform(outer: str, prefix: str, kinds: JsonKinds, element: ColumnReader) -> bool:
+    """Return whether all values are of the kind `outer`, and `element` decodes what is in them."""
+    outers = {kind for kind in kinds if not kind.startswith(prefix)}
+    return outers <= {outer} and element.wire is not msgspec.Raw
+
+
+def _has_meaning(column: WireColumn) -> bool:
+    """Return whether the type of the elements does not determine how these are read."""
+    return column.element is not None and column.element.meaning is not Meaning.PLAIN
+
+
+def _one_by_one(wire: Any, build: Build) -> ColumnReader:  # noqa: ANN401  (a msgspec type)
+    """Return a reader that decodes values separately, so that only an invalid one fails.
+
+    `wire` is the msgspec type of a valid value, and `build` builds the array from such values.
+    """
+    decode = msgspec.json.Decoder(wire | None).decode
+
+    def build_any(values: Values) -> Array:
+        return build([None if value is None else decode(value) for value in values])
+
+    return ColumnReader(msgspec.Raw, from_present(build_any), unavailable.find_raw)
 
 
 def _layout(values: Values) -> tuple[Any, Any]:

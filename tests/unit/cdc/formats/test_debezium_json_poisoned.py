@@ -1,6 +1,8 @@
 """Records that cannot be used are named one by one; their neighbours arrive."""
 
 import json
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from tests.support.change_events import (
     wrapped,
     wrapped_key,
 )
+from tests.support.decoded import both_decoders
 
 KNOWN: KnownColumns = {TABLE: {"id": DataType("BIGINT"), "qty": DataType("INT")}}
 GOOD = event("c", {"id": 1, "qty": 5})
@@ -150,3 +153,52 @@ def test_nesting_that_json_readers_take_is_kept() -> None:
     value = raw_event('{"id": 1, "doc": ' + nested + "}")
     decoded = load_data_format("debezium-json").decode(chunk([value]), {}, {})
     assert decoded.batches[0].columns.column("doc").to_pylist() == [nested]
+
+
+DECIMAL = {
+    "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "optional": True,
+    "parameters": {"scale": "2", "connect.decimal.precision": "9"},
+}  # fmt: skip
+VARIABLE = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "optional": True}
+BITS = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}}
+LISTS: dict[str, tuple[Any, str, list[Any]]] = {
+    "decimals": (DECIMAL, '["AAEC", null]', [Decimal("2.58"), None]),
+    "decimals of digits only": (DECIMAL, '["1234"]', [Decimal("-26588.24")]),
+    "numbers as decimals": (DECIMAL, "[2.5, null]", [Decimal("2.50"), None]),
+    "decimals with a scale": (VARIABLE, '[{"scale": 1, "value": "MDk="}]', ["1234.5"]),
+    "bit strings": (BITS, '["AQg="]', [b"\x08\x01"]),
+}
+
+
+@pytest.mark.parametrize("bad", ["true", "7", '"AAEC"', '{"a": 1}', '{"a": "AAEC"}'])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_value_that_is_no_list_does_not_change_how_other_lists_are_read(
+    name: str, bad: str
+) -> None:
+    items, good, wanted = LISTS[name]
+    columns = [field("id", "int32"), field("v", "array", items=items)]
+    values = [
+        wrapped(raw_event(f'{{"id": {number}, "v": {value}}}'), columns)
+        for number, value in enumerate([good, bad, good])
+    ]
+    for decoder in both_decoders():
+        decoded = decoder.decode(chunk(values), {}, {})
+        assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "wrong-type")]
+        rows = decoded.batches[0].columns.to_pylist()
+        assert rows == [{"id": 0, "v": wanted}, {"id": 2, "v": wanted}]
+
+
+@pytest.mark.parametrize("bad", ["true", "7", '["AAEC"]'])
+def test_a_value_that_is_no_map_does_not_change_how_other_maps_are_read(bad: str) -> None:
+    columns = [
+        field("id", "int32"), field("v", "map", keys={"type": "string"}, values=DECIMAL)
+    ]  # fmt: skip
+    values = [
+        wrapped(raw_event(f'{{"id": {number}, "v": {value}}}'), columns)
+        for number, value in enumerate(['{"k": "1234"}', bad, '{"k": "1234"}'])
+    ]
+    for decoder in both_decoders():
+        decoded = decoder.decode(chunk(values), {}, {})
+        assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "wrong-type")]
+        found = decoded.batches[0].columns.column("v").to_pylist()
+        assert found == [[("k", Decimal("-26588.24"))]] * 2
