@@ -1,15 +1,20 @@
 """Reading with a predicate gives what filtering all rows gives, whatever files are skipped."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.file_index_bitmap import has_bitmap
+from ingestd.paimon.spec.file_index_range import has_range_bitmap
 from ingestd.paimon.spec.predicate import (
     And,
     Comparison,
@@ -132,6 +137,57 @@ def test_a_predicate_finds_what_filtering_finds(
             predicate = Or((IsNull("s"), Comparison("s", ">", 0)))
             break
     _check(table, predicate)
+
+
+CHANGED: list[tuple[str, list[Any], str]] = [
+    ("VARCHAR(5)", ["", "ab", "ab ", "b"], "CHAR(7)"),
+    ("CHAR(3)", ["a", "abc"], "CHAR(7)"),
+    ("STRING", ["", "ab", "abc", "é𝄞x"], "VARCHAR(2)"),
+    ("VARCHAR(2)", ["", "ab"], "STRING"),
+    ("STRING", ["7", "-5", "007"], "INT"),
+    ("DECIMAL(10, 2)", [Decimal("12345.67"), Decimal("1.00"), Decimal("-0.05")], "DECIMAL(5, 2)"),
+    ("DECIMAL(5, 2)", [Decimal("1.05"), Decimal("1.04"), Decimal("-1.05")], "DECIMAL(5, 1)"),
+    ("DECIMAL(5, 2)", [Decimal("1.05"), Decimal("999.99")], "DECIMAL(9, 4)"),
+    ("TINYINT", [-128, 0, 127], "BIGINT"),
+    ("BIGINT", [-(2**40), 2**31, 7], "INT"),
+    ("INT", [-(2**31), 9, 10], "STRING"),
+    ("FLOAT", [0.1, -0.0, 0.0, float("nan")], "DOUBLE"),
+    ("DOUBLE", [0.1, 1e300, -0.0], "FLOAT"),
+    ("BOOLEAN", [True, False], "INT"),
+    ("DATE", [-1, 0, 19_000], "TIMESTAMP(3)"),
+    ("TIMESTAMP(6)", [-1, 999, 10**12], "TIMESTAMP(3)"),
+]
+INDEXES = [
+    {},
+    {"file.format": "avro"},
+    {"metadata.stats-mode": "none", "file.format": "avro", "file-index.range-bitmap.columns": "c"},
+    {"metadata.stats-mode": "none", "file.format": "avro", "file-index.bitmap.columns": "c"},
+]
+
+
+@pytest.mark.parametrize("options", INDEXES, ids=["parquet", "avro", "range-bitmap", "bitmap"])
+@pytest.mark.parametrize(("old", "cells", "new"), CHANGED)
+def test_a_predicate_finds_what_filtering_finds_once_the_type_has_changed(
+    old: str, cells: list[Any], new: str, options: dict[str, str]
+) -> None:
+    if "file-index.bitmap.columns" in options and not has_bitmap(parse_type(old)):
+        options = {}
+    if "file-index.range-bitmap.columns" in options and not has_range_bitmap(parse_type(old)):
+        options = {}
+    columns = [("k", "INT"), ("c", old)]
+    table = native_table("/w", columns, options={"bucket": "-1", **options}, io=MemoryFileIO())
+    for k, cell in enumerate([*cells, None]):
+        put(table, [{"k": k, "c": cell}])
+    table = alter(table, UpdateColumnType(("c",), parse_type(new)))
+    rows, types = read_table(table), {name: parse_type(t) for name, t in (("k", "INT"), ("c", new))}
+    values = [value for value in column_values(rows.column("c")) if value is not None]
+    for predicate in (
+        IsNull("c"),
+        Not(IsNull("c")),
+        *(Comparison("c", operator, value) for value in values for operator in ("=", "<", ">=")),
+    ):
+        found = read_table(table, predicate=predicate)
+        assert found.column("k").equals(matching(predicate, rows, types).column("k")), predicate
 
 
 def _check(table: Any, predicate: Predicate) -> None:

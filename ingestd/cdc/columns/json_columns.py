@@ -136,7 +136,7 @@ def _array(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
         return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
-    def build(values: list[Any]) -> Array:
+    def build(values: Values) -> Array:
         offsets, mask = _layout(values)
         items = element.build([item for value in values if value is not None for item in value])
         array: Array = pa.ListArray.from_arrays(offsets, items, type=arrow_type, mask=mask)
@@ -158,7 +158,7 @@ def _map(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
         return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
-    def build(values: list[Any]) -> Array:
+    def build(values: Values) -> Array:
         offsets, mask = _layout(values)
         entries = [entry for value in values if value is not None for entry in value.items()]
         keys = pa.array([name for name, _ in entries], pa.string())

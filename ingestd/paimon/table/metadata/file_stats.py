@@ -117,8 +117,9 @@ def sure_bounds(file_name: str, t: DataType, low: object, high: object) -> tuple
 def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats:
     if same_comparison(old, new):
         return stats
-    if old.root == new.root:
+    if old.root == new.root and old.root != "DECIMAL":
         return ColumnStats(None, None, stats.null_count, stats.row_count)
+    # The cast may make values null, such as a decimal with too many digits.
     return ColumnStats(None, None, None, stats.row_count)
 
 
@@ -132,6 +133,9 @@ def same_comparison(old: DataType, new: DataType) -> bool:
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:
         return _WIDTH[old.root] <= _WIDTH[new.root]
+    if new.root == "CHAR":
+        # The cast appends blanks, which the bounds do not have.
+        return False
     if old.root in CHARACTER_ROOTS and new.root in CHARACTER_ROOTS:
         return new.length is None or (old.length is not None and old.length <= new.length)
     if old.root == new.root == "DECIMAL":

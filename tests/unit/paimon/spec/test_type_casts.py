@@ -40,6 +40,7 @@ def test_lossy_casts_have_to_be_asked_for(old: str, new: str) -> None:
         ("INT", "DATE"), ("DATE", "INT"), ("BOOLEAN", "DATE"), ("DATE", "VARCHAR(10)"),
         ("INT", "BYTES"), ("TIMESTAMP(3)", "DECIMAL(20, 0)"), ("TIME(0)", "TIME(3)"),
         ("DOUBLE", "BOOLEAN"), ("DOUBLE", "TIMESTAMP(3)"), ("INT", "VARIANT"), ("BLOB", "STRING"),
+        ("TINYINT", "TIMESTAMP(3)"), ("SMALLINT", "TIMESTAMP_LTZ(6)"),
     ],
 )  # fmt: skip
 def test_casts_that_java_does_not_know_are_refused(old: str, new: str) -> None:
