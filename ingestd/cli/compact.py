@@ -210,7 +210,7 @@ def sort_table(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Sort each partition by `order` (columns, strategy), or only plan to; print the result."""
+    """Sort `partitions` (None: all), each by `order` (columns, strategy), or only plan to."""
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)

@@ -85,8 +85,8 @@ class MaintenanceChild(Protocol):
 class Maintenance:
     """Maintenance of the tables of one pipeline, from `start` to `stop`; thread-safe.
 
-    `make_child` returns a runner of jobs for each thread; `ticks` returns the seconds of a
-    monotonic clock.
+    `opening` is the first message to each process, and `make_child` returns a client of a process,
+    for each thread. `ticks` returns the seconds of a monotonic clock.
     """
 
     def __init__(

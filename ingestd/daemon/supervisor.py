@@ -129,10 +129,11 @@ def keep_settings() -> None:
 class DaemonSettings:
     """The settings of the daemon, without the settings of the pipeline.
 
-    The daemon is not live while a batch takes more than `batch_timeout` seconds. After the pipeline
-    has failed, the pages are served for another `linger` seconds. `spans` receives the traces,
-    `notices` sends events to a webhook, and `configuration` returns the settings in effect,
-    which come from `config_file`.
+    `listen` is the HOST:PORT of the pages. With `until_latest`, the pipeline ends at the current
+    ends of the logs. The daemon is not live while a batch takes more than `batch_timeout` seconds.
+    After the pipeline has failed, the pages are served for another `linger` seconds. `spans`
+    receives the traces, `notices` sends events to a webhook, and `configuration` returns the
+    settings in effect, which come from `config_file`.
     """
 
     listen: str

@@ -73,7 +73,10 @@ class _ReadChunk:
 
 
 class Classifier:
-    """A native reader that groups the messages of a chunk by table."""
+    """A native reader that groups the messages of a chunk by table.
+
+    `module` is the extension, and `fields` are the fields by which messages are grouped.
+    """
 
     def __init__(self, module: NativeModule, fields: TableFields) -> None:
         self._fields = fields

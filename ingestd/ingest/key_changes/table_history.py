@@ -77,7 +77,10 @@ def base_before(context: BatchContext, identifier: str, position: int) -> BaseSn
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Rows of a table, in its columns, from records of one topic partition."""
+    """Rows of a table, in its columns, from records of one topic partition.
+
+    `where` is the topic partition, and `source_table` the source table of all rows.
+    """
 
     where: SourcePartition
     source_table: QualifiedSourceTable
