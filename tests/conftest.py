@@ -91,19 +91,24 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long begin first, then those with processes of their own, then large ones.
+    """Deal the files with processes of their own evenly among the others, of each the long first.
 
-    The processes that share the files out end at about the same time so: one that begins the
-    longest file last keeps the others waiting.
+    The former wait and the latter compute, so that together they use the processors. Short files
+    of the latter are left for the end, so that the processes that share the files out end at
+    about the same time.
     """
     size = Counter(item.path for item in items)
-    dear = {
-        mark: {item.path for item in items if item.get_closest_marker(mark)}
+    slow, chaos, integration = (
+        {item.path for item in items if item.get_closest_marker(mark)}
         for mark in ("slow", "chaos", "integration")
-    }
-    items.sort(
-        key=lambda item: (*(item.path not in own for own in dear.values()), -size[item.path])
     )
+    waiting = slow | integration
+    place: dict[Path, float] = {}
+    for kind, until in ((True, 0.85), (False, 1.0)):
+        files = [path for path in size if (path in waiting) is kind]
+        files.sort(key=lambda path: (path not in slow, path not in chaos, -size[path]))
+        place |= {path: until * number / len(files) for number, path in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.code_blocks import ROOT, shown
+
+pytestmark = pytest.mark.slow  # in a new clone, whose cache is empty
 
 MISTAKES = """
 import ingestd.paimon as paimon
