@@ -194,10 +194,10 @@ class LayoutChanges:
     offsets: Numbers
 
     def with_tombstones(self, indices: Indices, offsets: Numbers) -> "LayoutChanges":
-        """Add a delete without images for each tombstone among the messages.
+        """Return these changes with a delete without images for each tombstone among the messages.
 
-        `offsets` are the offsets of all messages, and `indices` those of the messages with these
-        changes, one for each.
+        `offsets` are the offsets of all messages, tombstones included, and `indices` the indices of
+        the messages that have these changes.
         """
         size = len(offsets)
         kinds, sources = np.full(size, RowKind.DELETE, np.int8), np.full(size, ABSENT, np.int64)

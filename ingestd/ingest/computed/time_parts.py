@@ -117,10 +117,11 @@ def _calendar_field(name: str, points: Values) -> Values:
 
 
 def near_points(points: Values) -> tuple[Values, npt.NDArray[np.int64] | None]:
-    """Return timestamps that Arrow's calendar has, and the eras by which they were moved (n,).
+    """Move timestamps into the years that Arrow's calendar has; return them, and the moves.
 
-    All fields of the calendar except the year stay the same. The eras are None if Arrow's calendar
-    has all `points`: it has no infinite timestamp of PostgreSQL, whose year it would wrap around.
+    A move is a number of eras of 400 years, so all fields of the calendar except the year stay the
+    same; shape (n,). It is None if no timestamp is moved. Without it, Arrow would wrap around years
+    such as that of PostgreSQL's infinity.
     """
     per_era = _SECONDS_OF_ERA * PER_SECOND[points.type.unit]
     if points.type.unit == "ns":
