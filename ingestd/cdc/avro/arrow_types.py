@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.columns.decimal_columns import plain_number
+from ingestd.cdc.columns.raw_cells import json_float
 from ingestd.paimon.spec.arrow import Array
 
 _PRIMITIVE: Mapping[str, pa.DataType] = {
@@ -58,7 +59,7 @@ def json_texts(values: Array, node: AvroNode) -> list[str | None]:
 
 
 def _needs_conversion(node: AvroNode) -> bool:
-    converted = node.kind == "map" or _is_decimal(node)
+    converted = node.kind in ("map", "float", "double") or _is_decimal(node)
     return converted or any(_needs_conversion(child) for child in node.children)
 
 
@@ -86,4 +87,4 @@ def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
     if _is_decimal(node):
         unscaled = int.from_bytes(cell, "big", signed=True)
         return msgspec.Raw(plain_number(unscaled, node.properties.get("scale", 0)).encode())
-    return cell
+    return json_float(cell) if isinstance(cell, float) else cell

@@ -131,7 +131,9 @@ def _integer(signed: str, unsigned: str) -> "_Make":
 
 
 def _tinyint(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
-    if mysql_type.sizes == (1,) and TINYINT1_NOT_BOOL not in mapping:
+    # Only a signed tinyint(1) is MySQL's BOOLEAN.
+    is_boolean = mysql_type.sizes == (1,) and not mysql_type.unsigned
+    if is_boolean and TINYINT1_NOT_BOOL not in mapping:
         return _BOOLEAN
     return DataType("SMALLINT" if mysql_type.unsigned else "TINYINT")
 

@@ -144,6 +144,13 @@ def single_of(value: object) -> float:
     return number
 
 
+def json_float(number: float) -> float | str:
+    """Return a number, or the text of NaN or an infinity, which are no JSON numbers."""
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
 def _boolean(value: object) -> bool:
     flag = _BOOLEANS.get(str(value).lower())
     if flag is None or isinstance(value, Decimal):

@@ -166,9 +166,12 @@ def _nanos(parts: Sequence[Any]) -> int:
 
 
 def _zone_nanos(zone: str | None) -> int:
+    """Return an offset such as `+05:30` in nanoseconds. Raises ValueError if no zone has it."""
     if zone is None or zone == "Z":
         return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
     hours, minutes, seconds = (int(digits[at : at + 2]) for at in (0, 2, 4))
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ValueError(f"{zone!r} is not the offset of a time zone")
     nanos = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000
     return -nanos if zone[0] == "-" else nanos

@@ -10,13 +10,14 @@ import binascii
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.raw_cells import SPECIAL_FLOATS
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.type_mapping import TO_STRING
 from ingestd.cdc.json.debezium_event import EVENT_TIME, Head, is_control, is_debezium
@@ -214,6 +215,7 @@ FORMAT = FormatDescriptor(
 
 
 _MILLIS = DataType("TIMESTAMP_LTZ", precision=3)
+_DOUBLE = "$numberDouble"
 _UUID_TYPES = frozenset({"03", "04", "3", "4"})
 _INTEGER = re.compile(r"[+-]?\d{1,30}")
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
@@ -242,7 +244,10 @@ def _field_text(raw: bytes) -> str | None:
     """
     if raw[:1] not in (b"{", b"[", b'"', b"n"):
         return raw.decode()
-    value = _plain(_decode(raw))
+    decoded = _decode(raw)
+    if isinstance(decoded, dict) and isinstance(decoded.get(_DOUBLE), str):
+        return str(decoded[_DOUBLE])
+    value = _plain(decoded)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -275,6 +280,16 @@ def _integer(value: Json, fields: Fields) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     raise ValueError(f"{value!r} is not an integer of Extended JSON")
+
+
+def _double(value: Json, fields: Fields) -> Json:
+    """Return the value of a $numberDouble: a number, or the text of NaN or an infinity."""
+    if not isinstance(value, str) or value in SPECIAL_FLOATS:
+        return value
+    try:
+        return Decimal(value)
+    except InvalidOperation as error:
+        raise ValueError(f"{value!r} is not a number of Extended JSON") from error
 
 
 def _date(value: Json, fields: Fields) -> int:
@@ -323,7 +338,7 @@ _SPECIAL: Mapping[str, Callable[[Json, Fields], Json]] = {
     "$oid": _as_it_is,
     "$numberInt": _integer,
     "$numberLong": _integer,
-    "$numberDouble": _as_it_is,
+    _DOUBLE: _double,
     "$numberDecimal": _as_it_is,
     "$date": _date,
     "$timestamp": _timestamp,

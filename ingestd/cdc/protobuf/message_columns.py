@@ -10,6 +10,7 @@ import msgspec
 
 from ingestd.cdc.columns.arrow_calls import to_array
 from ingestd.cdc.columns.decimal_columns import plain_number
+from ingestd.cdc.columns.raw_cells import json_float
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, WireColumn
 from ingestd.cdc.protobuf.proto_schema import SCALARS, ProtoField, ProtoTypes
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
@@ -103,7 +104,15 @@ def _entries(convert: Convert | None) -> Convert:
 
 
 def _json(value: Any) -> str:  # noqa: ANN401  (a message or several)
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(_with_json_floats(value)).decode()
+
+
+def _with_json_floats(value: Any) -> Any:  # noqa: ANN401  (a value of a message)
+    if isinstance(value, dict):
+        return {name: _with_json_floats(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_json_floats(inner) for inner in value]
+    return json_float(value) if isinstance(value, float) else value
 
 
 def _micros(value: Mapping[str, int]) -> int:

@@ -22,6 +22,8 @@ NONE: frozenset[str] = frozenset()
         ("tinyint(1)", "BOOLEAN"),
         ("tinyint(4)", "TINYINT"),
         ("tinyint unsigned", "SMALLINT"),
+        ("tinyint(1) unsigned", "SMALLINT"),
+        ("tinyint(1) unsigned zerofill", "SMALLINT"),
         ("smallint(5) unsigned", "INT"),
         ("mediumint", "INT"),
         ("int(11)", "INT"),

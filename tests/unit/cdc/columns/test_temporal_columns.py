@@ -58,6 +58,12 @@ def test_texts_with_unusual_zones_and_fractions() -> None:
     assert read_texts([*texts, None], LTZ).to_pylist() == [wanted] * 5 + [None]
 
 
+@pytest.mark.parametrize("zone", ["+24:00", "-0060", "+01:00:60"])
+def test_offsets_that_no_time_zone_has_are_refused(zone: str) -> None:
+    with pytest.raises(ValueError, match="offset of a time zone"):
+        read_texts([f"2024-02-29T12:34:56{zone}"], LTZ)
+
+
 def test_slow_and_fast_parser_agree() -> None:
     start = datetime(1, 1, 1, tzinfo=UTC)
     moments = [start + timedelta(days=36500.123456 * n, microseconds=n) for n in range(99)]

@@ -1,4 +1,5 @@
 import json
+import math
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -176,6 +177,21 @@ def test_decimals_are_exact(kind: str) -> None:
         "1234567890123456789012345678.9012345678",
         "-1234567890123456789012345678.9012345678",
         "0E-10",
+    ]
+
+
+def test_numbers_that_json_lacks_are_texts_in_json() -> None:
+    registry = Registered()
+    inner = record("Inner", [{"name": "x", "type": "double"}, {"name": "y", "type": "float"}])
+    fields = [
+        {"name": "u", "type": ["null", "double", "string"]},
+        {"name": "r", "type": inner},
+        {"name": "l", "type": {"type": "array", "items": {"type": "array", "items": "double"}}},
+    ]
+    row = {"u": math.nan, "r": {"x": math.inf, "y": 0.5}, "l": [[-math.inf, 1.5], []]}
+    decoded = decode(registry, registry.avro(record("Item", fields), row))
+    assert decoded.batches[0].columns.to_pylist() == [
+        {"u": '"NaN"', "r": '{"x":"Infinity","y":0.5}', "l": '[["-Infinity",1.5],[]]'}
     ]
 
 

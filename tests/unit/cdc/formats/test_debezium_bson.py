@@ -38,13 +38,18 @@ from ingestd.cdc.formats.debezium_bson import document_texts
         ('"text"', "text"),
         ('{"a": {"$numberLong": "5"}, "b": [1.50, null]}', '{"a":5,"b":[1.50,null]}'),
         ('[{"$oid":"59"}]', '["59"]'),
+        ('{"$numberDouble":"1.0E10"}', "1.0E10"),
+        ('{"a":{"$numberDouble":"1.50"},"b":[{"$numberDouble":"-Infinity"}]}',
+         '{"a":1.50,"b":["-Infinity"]}'),
     ],
-)
+)  # fmt: skip
 def test_value_as_text(value: str, wanted: str | None) -> None:
     assert document_texts(f'{{"f":{value}}}') == {"f": wanted}
 
 
-@pytest.mark.parametrize("value", ['{"$numberLong":"x"}', '{"$date":"soon"}', '{"$binary":5}'])
+@pytest.mark.parametrize(
+    "value", ['{"$numberLong":"x"}', '{"$date":"soon"}', '{"$binary":5}', '[{"$numberDouble":"x"}]']
+)
 def test_special_object_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match=r"Extended JSON|ISO"):
         document_texts(f'{{"f":{value}}}')

@@ -253,6 +253,16 @@ def test_in_proto2_what_is_absent_is_null() -> None:
     assert decoded.batches[0].columns.to_pydict() == {"x": [None]}
 
 
+def test_numbers_that_json_lacks_are_texts_in_json() -> None:
+    schema = "message A { B b = 1; repeated B bs = 2; } message B { double x = 1; float y = 2; }"
+    nan, infinity = (fixed(1, "d", x) for x in (float("nan"), float("-inf")))
+    body = sized(1, nan + fixed(2, "f", 0.5)) + sized(2, infinity)
+    decoded = decode([FIRST + body], schema=schema)
+    assert decoded.batches[0].columns.to_pylist() == [
+        {"b": '{"x":"NaN","y":0.5}', "bs": '[{"x":"-Infinity","y":0.0}]'}
+    ]
+
+
 def test_a_guid_in_the_header_brings_the_indexes_with_it() -> None:
     registry = Registered()
     number_ = registry.add(ITEM, "PROTOBUF", [MONEY])
