@@ -259,7 +259,7 @@ def test_numbers_that_json_lacks_are_texts_in_json() -> None:
     body = sized(1, nan + fixed(2, "f", 0.5)) + sized(2, infinity)
     decoded = decode([FIRST + body], schema=schema)
     assert decoded.batches[0].columns.to_pylist() == [
-        {"b": '{"x":"NaN","y":0.5}', "bs": '[{"x":"-Infinity","y":0.0}]'}
+        {"b": '{"x":"NaN","y":0.5}', "bs": '[{"x":"-Infinity","y":null}]'}
     ]
 
 
