@@ -156,6 +156,7 @@ CHANGED: list[tuple[str, list[Any], str]] = [
     ("BOOLEAN", [True, False], "INT"),
     ("DATE", [-1, 0, 19_000], "TIMESTAMP(3)"),
     ("TIMESTAMP(6)", [-1, 999, 10**12], "TIMESTAMP(3)"),
+    ("TIME(3)", [0, 86_399_999], "STRING"),
 ]
 INDEXES = [
     {},

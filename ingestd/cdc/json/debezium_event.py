@@ -116,7 +116,10 @@ def is_control(head: Head, payload: bytes, topic: str) -> bool:
 
 
 def _has_only(payload: bytes, names: frozenset[str]) -> bool:
-    return _decode_fields(payload).keys() <= names
+    try:
+        return _decode_fields(payload).keys() <= names
+    except PARSE_ERRORS:  # a name that is not UTF-8
+        return False
 
 
 def _operation(head: Head) -> str:

@@ -131,7 +131,8 @@ def _times(array: Array, precision: int) -> Array:
     At least one digit stays, unless the precision is 0.
     """
     cells: Any = time_texts(array).to_pylist()
-    return pa.array([None if cell is None else _time(cell, precision) for cell in cells])
+    texts = [None if cell is None else _time(cell, precision) for cell in cells]
+    return pa.array(texts, pa.string())
 
 
 def _time(text: str, precision: int) -> str:

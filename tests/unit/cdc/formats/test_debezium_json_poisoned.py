@@ -32,6 +32,9 @@ BAD_VALUES = {
     "nan": (raw_event('{"id": NaN}'), "decode", "invalid-json"),
     "array": (b"[1]", "decode", "not-an-object"),
     "scalar": (b'"x"', "decode", "not-an-object"),
+    "no op, and a name that is not UTF-8": (
+        b'{"ts_ms":1,"\xff":2}', "decode", "missing-op"
+    ),
     "no op": (b'{"after":{"id":1},"source":{"table":"t"}}', "decode", "missing-op"),
     "strange op": (event("x", {"id": 1}), "decode", "unknown-op"),
     "number op": (GOOD.replace(b'"op": "c"', b'"op": 1'), "decode", "unknown-op"),
