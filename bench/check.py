@@ -2,8 +2,9 @@
 
     python -m bench.check --log FILE
 
-Only ratios are compared. Absolute times are divided by the machine's yardstick of the same
-session first. What a row may lose is the spread it had when it was stored, and at least a tenth.
+Only ratios are compared, each with that of the newest stored session that has it. Absolute times
+are divided by the machine's yardstick of the same session first. What a row may lose is the spread
+it had when it was stored, and at least a tenth.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from bench.goals import Outcome, Record, outcomes
 from bench.journal import Journal
-from bench.report import STORED, from_journal, load_stored
+from bench.report import SESSIONS, Stored, from_journal, load_sessions
 
 LEAST_TOLERANCE = 0.10
 UNKNOWN_SPREAD = 0.25
@@ -38,14 +39,25 @@ class Slower:
         )
 
 
-def slower(stored: Sequence[Record], now: Sequence[Record]) -> list[Slower]:
-    """Rows of `now` that are worse than the stored ones; rows that only one has are left out."""
-    before = {outcome.goal.key: outcome for outcome in outcomes(stored) if outcome.values}
+def slower(stored: Sequence[Stored], now: Sequence[Record]) -> list[Slower]:
+    """Rows of `now` that are worse than the newest stored ones; others are left out.
+
+    `stored` are sessions by date.
+    """
+    before = {
+        outcome.goal.key: (outcome, _yardstick(session.records))
+        for session in stored
+        for outcome in outcomes(session.records)
+        if outcome.values
+    }
+    yardstick = _yardstick(now)
     measured = [
         outcome for outcome in outcomes(now) if outcome.values and outcome.goal.key in before
     ]
-    yardsticks = _yardstick(stored), _yardstick(now)
-    found = (_compare(before[one.goal.key], one, yardsticks) for one in measured)
+    found = []
+    for one in measured:
+        earlier, then = before[one.goal.key]
+        found.append(_compare(earlier, one, (then, yardstick)))
     return [one for one in found if one is not None]
 
 
@@ -79,18 +91,23 @@ def main() -> int:
     """Compare a log with what is stored; status 1 when something got slower."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     arguments.add_argument("--log", type=Path, required=True, help="log of a session to compare")
-    arguments.add_argument("--stored", type=Path, default=STORED)
+    arguments.add_argument("--stored", type=Path, default=SESSIONS, help="folder of sessions")
     chosen = arguments.parse_args()
-    stored, now = load_stored(chosen.stored), from_journal(Journal(chosen.log))
-    if stored.header.get("sizes", {}).get("events") != now.header.get("sizes", {}).get("events"):
+    now = from_journal(Journal(chosen.log))
+    stored = [one for one in load_sessions(chosen.stored) if _events(one) == _events(now)]
+    if not stored:
         print("loads of different sizes cannot be compared", file=sys.stderr)
         return 2
-    found = slower(stored.records, now.records)
+    found = slower(stored, now.records)
     for one in found:
         print(f"SLOWER  {one}")
     compared = sum(1 for outcome in outcomes(now.records) if outcome.values)
-    print(f"{compared} rows compared with {chosen.stored.name}, {len(found)} slower")
+    print(f"{compared} rows compared with {len(stored)} sessions, {len(found)} slower")
     return 1 if found else 0
+
+
+def _events(session: Stored) -> object:
+    return session.header.get("sizes", {}).get("events")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from bench.process import BenchError, end_all_on_signals
 from bench.profile_page import markdown, store
 from bench.profile_threads import ThreadMeter
 from bench.profile_worker import BLOBS, FOLDER
-from bench.report import load_stored, write
+from bench.report import load_sessions, write
 from bench.topics import Topics
 from bench.verify import rows_read_by_java, same_rows
 from ingestd.dev.broker import DevBroker
@@ -195,7 +195,7 @@ def main() -> int:
     print(json.dumps(found, indent=1) if chosen.json else markdown(found))
     if chosen.publish:
         store(found)
-        write(load_stored())
+        write(load_sessions())
     return 0
 
 

@@ -1,25 +1,25 @@
-"""From the log of a session to what is kept: the stored results, the page and its plots.
+"""From the log of a session to what is kept: the stored sessions, the page and its plots.
 
-python -m bench.report [--log FILE]     with a log it becomes the stored session first
+python -m bench.report [--log FILE]     with a log it becomes a stored session first
 """
 
 import argparse
 import json
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench import plots
-from bench.goals import Record, good, growth_points, number, outcomes, select
+from bench.goals import Outcome, Record, good, growth_points, number, outcomes, select
 from bench.journal import Journal, Slot
 from bench.profile_page import kept_profile
 from docs.generate import between
 
 ROOT = Path(__file__).resolve().parents[1]
-STORED = ROOT / "bench" / "results" / "stored.json"
+SESSIONS = ROOT / "bench" / "results" / "sessions"
 PAGE = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "plots"
 COLUMNS = (
@@ -43,11 +43,17 @@ class Stored:
     header: Mapping[str, Any]
     records: Sequence[Record]
 
+    @property
+    def title(self) -> str:
+        """The day and the processor."""
+        return f"{self.header.get('date', '')}, {self.header.get('processor', '')}"
 
-def load_stored(path: Path = STORED) -> Stored:
-    """The session in a file of results."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    return Stored(document["session"], document["records"])
+
+def load_sessions(folder: Path = SESSIONS) -> list[Stored]:
+    """The sessions in a folder, by date."""
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    found = [Stored(document["session"], document["records"]) for document in documents]
+    return sorted(found, key=lambda session: str(session.header["date"]))
 
 
 def from_journal(journal: Journal) -> Stored:
@@ -58,42 +64,51 @@ def from_journal(journal: Journal) -> Stored:
     return Stored(headers[-1] if headers else {}, list(slots.values()))
 
 
-def store(session: Stored, path: Path = STORED) -> None:
-    """Keep a session: one line for each run, so that changes show."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def store(session: Stored, folder: Path = SESSIONS) -> None:
+    """Keep a session, one line for each run; it replaces one of the same date."""
+    folder.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(f"  {json.dumps(record)}" for record in session.records)
     head = json.dumps(session.header, indent=1)
+    path = folder / f"{session.header['date']}.json"
     path.write_text(f'{{"session": {head},\n"records": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
-def page(text: str, session: Stored) -> str:
+def page(text: str, sessions: Sequence[Stored]) -> str:
     """The page with its generated parts renewed."""
     parts = {
-        "goals": goals_table(session.records),
-        "runs": runs_table(session.records),
-        "cores": cores_table(session.records),
-        "machine": machine_text(session.header),
+        "goals": goals_table(sessions),
+        "runs": _each(sessions, lambda session: runs_table(session.records)),
+        "cores": cores_table([record for session in sessions for record in session.records]),
+        "machine": _each(sessions, lambda session: machine_text(session.header)),
         "profile": kept_profile(),
-        "plots": "\n".join(f"![{name}](plots/{name}.svg)" for name in figures(session.records)),
+        "plots": "\n".join(f"![{name}](plots/{name}.svg)" for name in all_figures(sessions)),
     }
     for name, body in parts.items():
         text = between(text, name, body)
     return text
 
 
-def goals_table(records: Sequence[Record]) -> str:
-    """Each goal, what was found and whether that meets it."""
-    rows = [
-        "| measure | against | goal | median [least–greatest] | n | |",
-        "|---|---|---|---|---|---|",
-    ]
-    for outcome in outcomes(records):
-        goal, count = outcome.goal, len(outcome.values) or ""
-        rows.append(
-            f"| {goal.title} | {goal.against} | {goal.wanted} | {outcome.spread} | {count} "
-            f"| {outcome.verdict} |"
-        )
+def goals_table(sessions: Sequence[Stored]) -> str:
+    """Each goal, and for each session what was found and whether that meets the goal."""
+    titles = " | ".join(session.title for session in sessions)
+    rows = [f"| measure | against | goal | {titles} |", "|---" * (3 + len(sessions)) + "|"]
+    for found in zip(*(outcomes(session.records) for session in sessions), strict=True):
+        goal = found[0].goal
+        cells = [_outcome_cell(outcome) for outcome in found]
+        if not any(cells):
+            cells[-1] = found[-1].verdict
+        rows.append(f"| {goal.title} | {goal.against} | {goal.wanted} | {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def _outcome_cell(outcome: Outcome) -> str:
+    if not outcome.values:
+        return ""
+    return f"{outcome.spread}, n = {len(outcome.values)}, {outcome.verdict}"
+
+
+def _each(sessions: Sequence[Stored], text: Callable[[Stored], str]) -> str:
+    return "\n\n".join(f"**{session.title}**\n\n{text(session)}" for session in sessions)
 
 
 def runs_table(records: Sequence[Record]) -> str:
@@ -163,6 +178,11 @@ def figures(records: Sequence[Record]) -> dict[str, str]:
     return found
 
 
+def all_figures(sessions: Sequence[Stored]) -> dict[str, str]:
+    """SVG text by name of the plot, each of the newest session that measured it."""
+    return {name: text for session in sessions for name, text in figures(session.records).items()}
+
+
 def spread(values: Sequence[float]) -> str:
     """Median, and the range when there is one."""
     if not values:
@@ -183,16 +203,16 @@ def failures(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def write(session: Stored) -> None:
+def write(sessions: Sequence[Stored]) -> None:
     """Renew the page and its plots."""
     PLOTS.mkdir(parents=True, exist_ok=True)
-    drawn = figures(session.records)
+    drawn = all_figures(sessions)
     for path in PLOTS.glob("*.svg"):
         if path.stem not in drawn:
             path.unlink()
     for name, text in drawn.items():
         (PLOTS / f"{name}.svg").write_text(text, encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), session), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), sessions), encoding="utf-8")
 
 
 def _groups(records: Sequence[Record]) -> list[tuple[str, str, str]]:
@@ -237,12 +257,12 @@ def _plain(value: object) -> str:
 
 def main() -> int:
     """Store a log if one is given, then write the page."""
-    arguments = argparse.ArgumentParser(description="The stored session, the page and its plots.")
+    arguments = argparse.ArgumentParser(description="The stored sessions, the page and its plots.")
     arguments.add_argument("--log", type=Path, help="store this session first")
     chosen = arguments.parse_args()
     if chosen.log:
         store(from_journal(Journal(chosen.log)))
-    write(load_stored())
+    write(load_sessions())
     return 0
 
 

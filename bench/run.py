@@ -3,8 +3,8 @@
     python -m bench.run [--quick] [--only MEASURE ...] [--subjects NAME ...] [--runs N] [--publish]
 
 Every run adds a line to the log. A second call with the same log goes on where the first one was
-interrupted and tries again what failed; --fresh begins again. --publish keeps the session as
-bench/results/stored.json and renews docs/performance.md.
+interrupted and tries again what failed; --fresh begins again. --publish keeps the session below
+bench/results/sessions and renews docs/performance.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bench.journal import Journal, Record, Slot
 from bench.machine import description, load_average, yardstick_ms
 from bench.measures import MEASURES, Measure, Session, Sizes
 from bench.process import end_all_on_signals
-from bench.report import failures, from_journal, store, write
+from bench.report import failures, from_journal, load_sessions, store, write
 from bench.topics import Topics
 from ingestd.dev.broker import DevBroker
 
@@ -208,7 +208,7 @@ def main() -> int:
     session = from_journal(journal)
     if chosen.publish:
         store(session)
-        write(session)
+        write(load_sessions())
         chosen.log.replace(chosen.log.with_suffix(".published.jsonl"))
     return 1 if failures(session.records) else 0
 

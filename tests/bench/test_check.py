@@ -21,7 +21,7 @@ def slowed(measure: str, key: str, factor: float) -> list[dict[str, object]]:
 
 
 def titles(now: list[dict[str, object]]) -> list[str]:
-    return [one.title for one in slower(session(), now)]
+    return [one.title for one in slower([Stored({}, session())], now)]
 
 
 def test_an_equal_session_is_not_slower() -> None:
@@ -65,8 +65,8 @@ def test_a_row_may_lose_the_range_it_had_and_at_least_a_tenth() -> None:
 def test_the_command_says_what_got_slower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stored, log = tmp_path / "stored.json", tmp_path / "log.jsonl"
-    store(Stored({}, session()), stored)
+    stored, log = tmp_path / "sessions", tmp_path / "log.jsonl"
+    store(Stored({"date": "2026-11-21"}, session()), stored)
     journal = Journal(log)
     for one in slowed("upsert", "per_s", 0.5):
         journal.add(one)
@@ -76,5 +76,14 @@ def test_the_command_says_what_got_slower(
     told = capsys.readouterr().out
     assert "SLOWER  upsert of 200 k events into 1 M keys" in told
     assert told.strip().endswith("1 slower")
-    store(Stored({"sizes": {"events": 7}}, session()), stored)
+    store(Stored({"date": "2026-11-21", "sizes": {"events": 7}}, session()), stored)
     assert check.main() == 2
+
+
+def test_a_row_is_compared_with_the_newest_session_that_has_it() -> None:
+    slow = slowed("upsert", "per_s", 0.5)
+    newest = [one for one in slowed("ingest", "per_s", 0.5) if one["measure"] != "upsert"]
+    stored = [Stored({}, slow), Stored({}, newest)]
+    assert not any("upsert" in one.title for one in slower(stored, slow))
+    assert not any("1 M" in one.title for one in slower(stored, newest))
+    assert any("upsert" in one.title for one in slower([Stored({}, session())], slow))

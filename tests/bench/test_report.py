@@ -3,20 +3,19 @@
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import pytest
-
 from bench import plots
 from bench.journal import Journal, Slot
 from bench.report import (
     PAGE,
     PLOTS,
-    STORED,
+    SESSIONS,
     Stored,
+    all_figures,
     failures,
     figures,
     from_journal,
     goals_table,
-    load_stored,
+    load_sessions,
     page,
     runs_table,
     store,
@@ -24,19 +23,22 @@ from bench.report import (
 from tests.support.bench_session import line, run, session
 
 
-def test_the_published_page_is_what_the_stored_session_says() -> None:
-    if not STORED.exists():
-        pytest.skip("nothing is published")
-    stored = load_stored()
+def test_the_published_page_is_what_the_stored_sessions_say() -> None:
+    stored = load_sessions()
     text = PAGE.read_text()
     assert page(text, stored) == text, "run `python -m bench.report`"
-    assert {path.stem for path in PLOTS.glob("*.svg")} == set(figures(stored.records))
+    assert {path.stem for path in PLOTS.glob("*.svg")} == set(all_figures(stored))
+    assert {path.stem for path in SESSIONS.iterdir()} == {one.header["date"] for one in stored}
 
 
-def test_goals_show_median_range_and_verdict() -> None:
-    table = goals_table(session())
-    assert "| at least 4.00 x | 5.00 [5.00–5.00] | 2 | met |" in table
-    assert "not built yet" in table
+def test_goals_show_median_range_and_verdict_of_each_session() -> None:
+    first = Stored({"date": "2026-11-21", "processor": "A"}, session())
+    second = Stored({"date": "2026-11-22", "processor": "B"}, [])
+    table = goals_table([first, second])
+    assert table.startswith("| measure | against | goal | 2026-11-21, A | 2026-11-22, B |")
+    assert "| at least 4.00 x | 5.00 [5.00–5.00], n = 2, met |  |" in table
+    assert "|  | not measured |" in table
+    assert "not built yet" in goals_table([first])
 
 
 def test_runs_that_failed_are_counted_and_named() -> None:
@@ -56,7 +58,8 @@ def test_generated_parts_are_replaced_and_prose_stays() -> None:
     text = "Before.\n" + "".join(
         f"<!-- generated: {n} -->\nstale figures\n<!-- end -->\n" for n in names
     )
-    new = page(text, Stored({"cores": 2, "versions": {"pyarrow": "21"}}, session()))
+    header = {"date": "2026-11-21", "cores": 2, "versions": {"pyarrow": "21"}}
+    new = page(text, [Stored(header, session())])
     assert new.startswith("Before.\n")
     assert "stale figures" not in new
     assert "* versions: pyarrow 21" in new
@@ -81,9 +84,10 @@ def test_a_line_of_slope_one_is_straight() -> None:
 
 
 def test_a_stored_session_comes_back(tmp_path: Path) -> None:
-    kept = Stored({"date": "2026-11-21"}, session())
-    store(kept, tmp_path / "results" / "stored.json")
-    assert load_stored(tmp_path / "results" / "stored.json") == kept
+    later, earlier = (Stored({"date": f"2026-11-2{day}"}, session()) for day in (2, 1))
+    store(later, tmp_path / "sessions")
+    store(earlier, tmp_path / "sessions")
+    assert load_sessions(tmp_path / "sessions") == [earlier, later]
 
 
 def test_an_interrupted_log_goes_on(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_our_own_rows_are_measured_verified_and_reported(tmp_path: Path) -> None
         assert json.loads(json.dumps(record)) == record
     session = from_journal(journal)
     assert "| ingest ingestd | 1 |" in runs_table(session.records)
-    assert "CPU of a batch of 10 records" in goals_table(session.records)
+    assert "CPU of a batch of 10 records" in goals_table([session])
     again = Runner(journal, SIZES, tmp_path, timeout=1)
     again.run(todo)
     assert len(journal.records()) == len(todo)
