@@ -379,7 +379,7 @@ class MicroBatch:
 
     def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
         truncate = batch.truncates.accepted.get(name)
-        lasting = truncate if outlives_batch(name, result, batch.stream) else None
+        outlives = truncate and outlives_batch(name, truncate.until, result, batch.stream)
         topics = result.topics.get(name, frozenset())
         return TableStep(
             topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
@@ -389,7 +389,7 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=lasting.point if lasting else None,
+            truncated=truncate.point if truncate and outlives else None,
             reached=result.reached.get(name, NO_POINT),
             batch=batch.batch_id,
             watermark=self._watermarks.of(

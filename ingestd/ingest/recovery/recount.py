@@ -212,12 +212,12 @@ class Replay:
         self._registry.mark(names)
         for name in names:
             truncate = truncates.accepted.get(name)
-            lasting = truncate if outlives_batch(name, result, stream) else None
+            outlives = truncate and outlives_batch(name, truncate.until, result, stream)
             topics = result.topics.get(name, frozenset())
             step = TableStep(
                 topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
                 source_tables=result.source_tables.get(name, frozenset()),
-                truncated=lasting.point if lasting else None,
+                truncated=truncate.point if truncate and outlives else None,
                 reached=result.reached.get(name, NO_POINT),
             )
             messages = result.messages.get(name, ())

@@ -157,13 +157,18 @@ class Truncates:
         return sorted(offset_range for offset_range in by_partition.values() if offset_range.rows)
 
 
-def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
+def outlives_batch(
+    table: str, until: CoveredOffsets, result: AttemptResult, stream: Stream
+) -> bool:
     """Return whether later batches may read rows that are older than a truncate of the table.
 
-    That is possible if the topics of its rows have several partitions in total, because each of
-    these may still have unread older rows.
+    That is possible if the topics of its rows and of the truncate have several partitions in total,
+    because each of these may still have unread older rows. `until` are the offsets after the record
+    of the truncate.
     """
-    topics = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
+    of_truncate = {(source, topic) for source, topics in until.items() for topic in topics}
+    of_rows = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
+    topics = of_truncate | of_rows
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
@@ -191,7 +196,7 @@ def _by_point(
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
-    if not outlives_batch(table, result, stream):
+    if not outlives_batch(table, _until(truncate), result, stream):
         return TruncatePoint(None, _until(truncate))
     if not context.tables[table].reached.is_after(point):
         return TruncatePoint(point, _until(truncate))

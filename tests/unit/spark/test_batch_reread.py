@@ -68,6 +68,19 @@ def test_a_truncate_takes_no_rows_from_a_table_that_is_ahead_of_its_batch(tmp_pa
     assert pipeline.rows() == source.rows == {2: 3, 5: 4}
 
 
+def test_a_truncate_that_leaves_a_new_table_without_rows_is_remembered(tmp_path: Path) -> None:
+    source = TruncatedSource()
+    pipeline = Pipeline(tmp_path, source)
+    for key in (0, 1, 2):
+        source.put(key)
+    source.truncate(0)
+    source.put(3)
+    pipeline.run(2, 0, 0)
+    assert pipeline.rows() == {}
+    pipeline.run(3, 1, 1)
+    assert pipeline.rows() == source.rows == {3: 4}
+
+
 def test_a_truncate_is_refused_where_older_snapshots_are_gone(tmp_path: Path) -> None:
     source = TruncatedSource()
     pipeline = Pipeline(tmp_path, source)

@@ -13,7 +13,7 @@ vectors could be lost.
 """
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,8 +28,9 @@ from ingestd.paimon.spec.index_manifest import (
 )
 from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema_rules import bucket_number
-from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_file_indexes import index_file_path
 from ingestd.paimon.table.files.data_files import live_path
@@ -550,3 +551,42 @@ def _index_overwritten(
         return state.index_entries, state.repeated_index_entries
     by_key, repeated = split_index_entries((*stay, *change.index))
     return IndexEntries(by_key), repeated
+
+
+def in_commit_order(
+    entries: tuple[ManifestEntry, ...], previous: Snapshot | None, now_ms: int
+) -> tuple[ManifestEntry, ...]:
+    """Return the entries of a commit; those of new postponed files get increasing creation times.
+
+    Compaction jobs read postponed files in the order of their creation times. A clock that was set
+    back, or the clock of another machine, must not put newer rows before older ones, so the times
+    are after the snapshot `previous` (None: the commit is the first). `now_ms` is the time of the
+    commit in milliseconds since the epoch.
+    """
+    first = max(now_ms, previous.time_millis + 1 if previous else 0)
+    files: Counter[bytes] = Counter()
+
+    def timed(entry: ManifestEntry) -> ManifestEntry:
+        if not _is_postponed(entry):
+            return entry
+        files[entry.partition] += 1
+        created_ms = first + files[entry.partition] - 1
+        return replace(entry, file=replace(entry.file, creation_time_ms=created_ms))
+
+    return tuple(map(timed, entries))
+
+
+def snapshot_time(entries: Iterable[ManifestEntry], previous: Snapshot | None, now_ms: int) -> int:
+    """Return the time of the snapshot with these entries, in milliseconds since the epoch.
+
+    Readers find snapshots by time with a binary search, so it is not before `previous`, and the
+    postponed files of the next commit are newer, so it is not before those of this one. `now_ms` is
+    the time of the commit.
+    """
+    times = [entry.file.creation_time_ms or 0 for entry in entries if _is_postponed(entry)]
+    return max(now_ms, previous.time_millis if previous else 0, *times)
+
+
+def _is_postponed(entry: ManifestEntry) -> bool:
+    """Return whether an entry adds a file of a postponed bucket."""
+    return entry.bucket == POSTPONE_BUCKET and entry.kind == FileKind.ADD

@@ -55,8 +55,10 @@ from ingestd.paimon.table.commit.snapshot_changes import (
     check_key_places,
     check_own_files,
     checked_entries,
+    in_commit_order,
     index_after,
     plan_changes,
+    snapshot_time,
 )
 from ingestd.paimon.table.files.row_tracking import assign_row_ids
 from ingestd.paimon.table.metadata.catalog_commit import partition_changes
@@ -74,7 +76,6 @@ from ingestd.paimon.table.metadata.table_state import (
     with_user,
 )
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
-from ingestd.paimon.table.write.postpone import in_commit_order, snapshot_time
 
 CommitStatus = Literal["committed", "replayed", "empty"]
 _JITTER = 0.2
