@@ -13,6 +13,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage, map_side_dedup
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -21,6 +22,7 @@ from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import DELETE, INSERT, UPDATE_AFTER, Change, JsonChanges, record
+from tests.support.moving_keys import TAKEN_BACK, Batch, taken_back
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
 
@@ -89,10 +91,39 @@ def test_java_reads_and_compacts_a_table_whose_keys_moved_between_partitions(
     assert _errors(oracle, tmp_path) == []
 
 
-def test_java_and_ingestd_move_each_others_waiting_rows_into_buckets(
-    tmp_path: Path, oracle: Oracle
+@pytest.mark.parametrize("judge", ["oracle", "oracle_2"])
+@pytest.mark.parametrize("java_compacts", [False, True], ids=["our file", "Java's file"])
+def test_a_row_whose_partition_a_delete_took_back_is_read_by_its_partition(
+    tmp_path: Path, judge: str, java_compacts: bool, request: pytest.FixtureRequest
 ) -> None:
-    options = {"bucket": "-2", "postpone.default-bucket-num": "3"}
+    oracle: Oracle = request.getfixturevalue(judge)
+    options = {"merge-engine": "aggregation", "file-index.bloom-filter.columns": "day"}
+    table = native_table(
+        tmp_path, [("day", "STRING"), ("id", "INT"), ("n", "INT")], keys=["id"],
+        partitions=["day"], options=options,
+    )  # fmt: skip
+    if java_compacts:
+        Batch(table).write(TAKEN_BACK).commit()
+        oracle.compact(tmp_path, "db", "t")
+    else:
+        taken_back(table)
+    wanted = [{"day": "a", "id": 1, "n": None}]
+    predicate = parse_predicate("day = 'a'", table.schema.fields)
+    assert _sorted(read_table(table, predicate=predicate).to_pylist()) == wanted
+    assert _sorted(oracle.read(tmp_path, "db", "t", "--filter", "day=a")) == wanted
+    assert verify(table) == []
+
+
+@pytest.mark.parametrize(
+    ("judge", "more"),
+    [("oracle", {}), ("oracle_2", {"postpone.merge-on-read": "true"})],
+    ids=["1.4", "2.0, merged when Flink reads"],
+)
+def test_java_and_ingestd_move_each_others_waiting_rows_into_buckets(
+    tmp_path: Path, judge: str, more: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    oracle: Oracle = request.getfixturevalue(judge)
+    options = {"bucket": "-2", "postpone.default-bucket-num": "3", **more}
     settings = TableSettings(primary_keys=("id",), options=options)
     rig = Rig(settings={"orders": settings}, slots=2)
     rows = _batches({"keys": 30, "days": 3}, 11, rig)

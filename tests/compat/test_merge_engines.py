@@ -171,6 +171,17 @@ CHANGED: Mapping[str, tuple[Any, dict[str, str], list[Any]]] = {
     "the zeros of a sequence field": (
         "DOUBLE", {"bucket": "1", "sequence.field": "v"}, [0.0, -0.0],
     ),
+    "more rows in a first value than its limit": (
+        ROWS,
+        {
+            **AGGREGATION, "fields.v.aggregate-function": "nested_update",
+            "fields.v.count-limit": "1",
+        },
+        [[(2, "x"), (3, "y")], None],
+    ),
+    "only empty texts of listagg": (
+        "STRING", {**AGGREGATION, "fields.v.aggregate-function": "listagg"}, [None, ""],
+    ),
     "a nested key twice in one value": (
         ROWS,
         {

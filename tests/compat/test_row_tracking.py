@@ -165,11 +165,22 @@ Turn = tuple[list[dict[str, Any]], set[int]]
 INT = parse_type("INT")
 
 
+MORE: list[dict[str, str]] = [
+    {},
+    {"deletion-vectors.bitmap64": "true"},
+    {"data-file.path-directory": "some/files"},
+    {"data-file.external-paths.strategy": "round-robin"},
+    {"file-index.bitmap.columns": "k", "file-index.bsi.columns": "p"},
+    {"file-index.range-bitmap.columns": "k", "file-index.bloom-filter.columns": "v"},
+]
+
+
 class TrackedLife:
     """A table with row ids that both write, by a seed; a row keeps its id and its snapshot."""
 
-    def __init__(self, seed: int, oracle: Oracle, folder: Path) -> None:
+    def __init__(self, seed: int, oracle: Oracle, newer: Oracle, folder: Path) -> None:
         self.random, self.oracle, self.folder = random.Random(seed), oracle, folder
+        self.newer = newer
         self.vectors = self.random.random() < 0.5
         # Java cannot read the row ids of Avro files: it counts the columns without them.
         options = {
@@ -177,7 +188,10 @@ class TrackedLife:
             "metadata.stats-mode": self.random.choice(["none", "full", "truncate(16)"]),
             "deletion-vectors.enabled": str(self.vectors).lower(), "manifest.merge-min-count": "3",
             "target-file-size": self.random.choice(["1 b", "128 mb"]),
+            **self.random.choice(MORE),
         }  # fmt: skip
+        if "data-file.external-paths.strategy" in options:
+            options["data-file.external-paths"] = f"file://{folder}/a,file://{folder}/b"
         native_table(folder, [("k", "INT"), ("v", "STRING"), ("p", "INT")], partitions=["p"],
                      options=options)  # fmt: skip
         self.known: dict[int, dict[str, Any]] = {}
@@ -245,6 +259,7 @@ class TrackedLife:
         self, before: dict[int, dict[str, Any]], new: list[dict[str, Any]], gone: set[int]
     ) -> None:
         lines = [json.loads(line) for line in agree(self.oracle, self.folder)]
+        assert lines == [json.loads(line) for line in agree(self.newer, self.folder)]
         self.known = {line["_ROW_ID"]: _plain(line, self.text) for line in lines}
         assert len(self.known) == len(lines)
         left = {number: row for number, row in before.items() if row["k"] not in gone}
@@ -262,9 +277,9 @@ def _plain(line: dict[str, Any], text: str) -> dict[str, Any]:
 @pytest.mark.timeout(0 if LONG else 600)
 @pytest.mark.parametrize("seed", range(300 if LONG else 3))
 def test_a_row_keeps_its_id_whoever_writes_and_rewrites(
-    seed: int, oracle: Oracle, tmp_path: Path
+    seed: int, oracle: Oracle, oracle_2: Oracle, tmp_path: Path
 ) -> None:
-    life = TrackedLife(seed, oracle, tmp_path)
+    life = TrackedLife(seed, oracle, oracle_2, tmp_path)
     for _ in range(14):
         life.turn()
     assert oracle.fsck(tmp_path, "db", "t", "--all", "--orphans") == []

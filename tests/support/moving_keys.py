@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
@@ -78,6 +79,19 @@ class Batch:
             partitions.append(serialize_row(table.partition_types, values))
         assigner = CrossPartitionAssigner(table, snapshot.id if snapshot else None, WHOLE)
         return assigner, assigner.assign(whole, codes, partitions)
+
+
+TAKEN_BACK: list[dict[str, Any]] = [
+    {"day": "a", "id": 1, "n": 1},
+    {"day": "a", "id": 1, "n": 1, "_kind": 3},
+]
+"""Rows of an aggregation: a row that loses all cells outside the key, also `day`."""
+
+
+def taken_back(table: FileStoreTable) -> None:
+    """Write TAKEN_BACK and compact: the file has no partition for its row."""
+    Batch(table).write(TAKEN_BACK).commit()
+    compact_table(table, now_ms=NOW_MS, full=True)
 
 
 def load_buckets(table: FileStoreTable) -> dict[Any, list[tuple[Any, int]]]:

@@ -193,10 +193,9 @@ _IGNORED: _Options = (
         values=_OFF,
     ),
     *UNREAD_SCANS,
-    *_refused(
-        Access.CREATE,
+    *_irrelevant(
         "only Flink's batch reads of Paimon 2.0 merge postponed rows; all readers see them once a "
-        "compaction has moved them", "postpone.merge-on-read", values=_OFF,
+        "compaction has moved them", "postpone.merge-on-read",
     ),
     *_refused(
         Access.WRITE, "ingestd would write the files unencrypted",

@@ -73,6 +73,9 @@ def indexes_may_match(
     old_fields = {field.id: field for field in old_schema.fields}
     columns: dict[str, _ColumnIndexes] = {}
     for new in table.schema.fields:
+        if new.name in table.schema.partition_keys:
+            # The cells that an aggregation has set to null are those of the partition.
+            continue
         old = old_fields.get(new.id)
         # Hashes are computed with the file's own type.
         if old is not None and old.name in indexes and same_comparison(old.type, new.type):

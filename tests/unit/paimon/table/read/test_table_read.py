@@ -9,11 +9,13 @@ from ingestd.errors import ConfigError, FormatError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.read.table_read import iter_buckets, read_table
+from tests.support.moving_keys import taken_back
 from tests.support.native_tables import alter, native_table, put
 
 COLUMNS = [("p", "INT"), ("id", "INT"), ("v", "STRING")]
@@ -40,6 +42,23 @@ def test_newest_rows_win_and_deleted_ones_are_gone() -> None:
     put(table, [*_rows((0, 2, "B"), (1, 1, "C")), {"p": 0, "id": 1, "_kind": 3}])
     put(table, [{"p": 1, "id": 1, "_kind": 1}, *_rows((1, 1, "again"))])
     assert _found(read_table(table)) == {(0, 2): "B", (1, 1): "again"}
+
+
+@pytest.mark.parametrize("kind", ["bloom-filter", "bitmap", "range-bitmap"])
+def test_a_row_that_a_delete_left_without_partition_is_found_by_the_partition_of_its_file(
+    kind: str,
+) -> None:
+    options = {"merge-engine": "aggregation", f"file-index.{kind}.columns": "day"}
+    columns = [("day", "STRING"), ("id", "INT"), ("n", "INT")]
+    table = native_table(
+        "/w", columns, keys=["id"], partitions=["day"], options=options, io=MemoryFileIO()
+    )
+    taken_back(table)
+    found = {}
+    for day in ("a", "b"):
+        predicate = parse_predicate(f"day = '{day}'", table.schema.fields)
+        found[day] = read_table(table, predicate=predicate).to_pylist()
+    assert found == {"a": [{"day": "a", "id": 1, "n": None}], "b": []}
 
 
 def test_a_table_without_snapshot_has_no_rows_but_columns() -> None:

@@ -19,6 +19,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.support.moving_keys import taken_back
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table, write
 
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "_kind": 3}, {"id": 5, "v": "c"}]
@@ -167,6 +168,16 @@ def test_rows_of_another_partition_are_found() -> None:
 
     _tamper(table, moved)
     assert "partition: has rows of another partition than p=1" in _found(table)
+
+
+def test_a_row_whose_partition_a_delete_took_back_is_correct() -> None:
+    columns = [("day", "STRING"), ("id", "INT"), ("n", "INT")]
+    options = {"merge-engine": "aggregation"}
+    table = native_table(
+        "/w", columns, keys=["id"], partitions=["day"], options=options, io=MemoryFileIO()
+    )
+    taken_back(table)
+    assert verify(table) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1"])
