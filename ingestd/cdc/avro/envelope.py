@@ -3,7 +3,7 @@
 Source positions are computed from columns, by the rules of `source_position`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,26 +121,34 @@ def sort_messages(
     message_fields = reader.read(messages, skip, node, wanted)
     fields, bad = message_fields.arrays, message_fields.bad
     refused = rejections(message_fields, "decode")
-    operations = _operations(fields[_OP])
-    operations[bad] = ""
-    known = np.isin(operations, [*ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
+    codes, letters = _operations(fields[_OP], bad)
+    operations = np.array(letters, "<U2")[codes]
+
+    def marked(wanted: Collection[str]) -> Mask:
+        return np.array([letter in wanted for letter in letters])[codes]
+
+    known = marked([*ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
     for index in np.flatnonzero(~known & ~bad).tolist():
-        message = f"op of the message value is {operations[index]!r}, not one of c, r, u, d, t, m"
+        operation = letters[int(codes[index])]
+        message = f"op of the message value is {operation!r}, not one of c, r, u, d, t, m"
         refused[index] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)
     return SortedEnvelopes(
-        changes=sorter.by_table(np.isin(operations, list(ROW_OPERATIONS))),
-        truncates=sorter.by_table(operations == _TRUNCATE),
-        control=int((operations == _LOGICAL_MESSAGE).sum()),
+        changes=sorter.by_table(marked(ROW_OPERATIONS)),
+        truncates=sorter.by_table(marked([_TRUNCATE])),
+        control=int(marked([_LOGICAL_MESSAGE]).sum()),
         refused=refused,
     )
 
 
-def _operations(array: Array) -> npt.NDArray[np.str_]:
-    if not pa.types.is_string(array.type):
-        return np.full(len(array), "", "<U1")
-    cut: Array = pc.utf8_slice_codeunits(array.fill_null(""), 0, 2)
-    return np.array(cut.to_pylist(), "<U2")
+def _operations(array: Array, bad: Mask) -> tuple[Indices, list[str]]:
+    """Return the index of each operation in a list of the distinct ones, and this list.
+
+    Operations are cut to two characters; those that are null or of a `bad` message are empty.
+    """
+    codes, names = _codes(array, len(bad))
+    codes[bad] = len(names)
+    return codes, [*((name or "")[:2] for name in names), ""]
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,13 +303,14 @@ class AvroChanges:
     def by_column(self) -> TableChanges[WireColumn]:
         """Return these changes as `TableChanges`, from which `assemble_changes` builds a batch."""
         changes, size = self.changes, len(self.offsets)
-        codes = "".join(changes.operations.tolist()).encode()
+        letters = changes.operations
+        codes = letters.view(np.uint32)[:: letters.itemsize // 4]
         keyed = _AvroImage(self.keys, np.ones(size, np.bool_)) if self.keys else None
         return TableChanges(
             source=changes.table,
             columns=list(self.columns.values()),
             key_names=tuple(self.keys or ()),
-            kinds=kinds_of_operations(np.frombuffer(codes, np.uint8)),
+            kinds=kinds_of_operations(codes.astype(np.uint8)),
             after=self._image(changes.after),
             before=self._image(changes.before),
             key=keyed,

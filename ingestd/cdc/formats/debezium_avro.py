@@ -25,6 +25,7 @@ from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
+    ChangeBatch,
     ColumnTypes,
     Decoded,
     FormatDescriptor,
@@ -120,12 +121,10 @@ class DebeziumAvro:
         if row_record is not None and sorted_changes.changes:
             keys = None if key_record is None else self._keys(key_record, group, refused)
             for changes in sorted_changes.changes:
-                tables.update(dict.fromkeys(changes.indices.tolist(), changes.table))
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[group.indices[changes.indices]]
                 table = replace(table, offsets=offsets, images=self._images)
-                valid = np.flatnonzero(~np.isin(changes.indices, list(refused)))
-                batch = change_batch(table.take(valid), refused)
+                batch = _valid_batch(table, refused, tables)
                 if batch is not None:
                     decoded.batches.append(batch)
                     decoded.schema_changes.extend(schema_events(chunk, batch, row_record.node))
@@ -162,6 +161,22 @@ class DebeziumAvro:
             name: AvroColumn(record.columns[name], node, fields.arrays[name])
             for name, node in zip(record.node.names, record.node.children, strict=True)
         }
+
+
+def _valid_batch(
+    table: AvroChanges, refused: Reasons, tables: dict[int, SourceTable]
+) -> ChangeBatch | None:
+    """Return a batch of the changes that are valid; add the others to `refused`.
+
+    If any message of the group is refused, the table of these changes is added to `tables`.
+    """
+    changes = table.changes
+    if refused:
+        table = table.take(np.flatnonzero(~np.isin(changes.indices, list(refused))))
+    batch = change_batch(table, refused)
+    if refused:
+        tables.update(dict.fromkeys(changes.indices.tolist(), changes.table))
+    return batch
 
 
 def _table_changes(

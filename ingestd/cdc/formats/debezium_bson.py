@@ -34,7 +34,7 @@ from ingestd.cdc.json.normalized_events import (
     TruncateEvent,
 )
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.record_errors import PARSE_ERRORS, record_error
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, record_error
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import DataType
 
@@ -95,9 +95,9 @@ class BsonDialect:
         not a truncate. Raises RecordError if the message is invalid.
         """
         payload = self._envelopes.open(value)[1]
-        if payload == NULL or is_control(self._heads.read(payload), payload, topic):
+        event = None if payload == NULL else self._event(payload, topic)
+        if event is None:
             return None
-        event = self._events.read(payload)
         normalizer = self._normalizer(event)
         if event.op in ("t", "m"):
             return TruncateEvent(normalizer.source, None) if event.op == "t" else None
@@ -117,6 +117,21 @@ class BsonDialect:
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None, because a tombstone only follows a delete event."""
         return
+
+    def _event(self, payload: bytes, topic: str) -> _Event | None:
+        """Return the event in a payload, or None for a control message.
+
+        Raises RecordError if the payload is neither.
+        """
+        try:
+            event = self._events.read(payload)
+        except RecordError:
+            if is_control(self._heads.read(payload), payload, topic):
+                return None
+            raise
+        if event.op is None and is_control(self._heads.read(payload), payload, topic):
+            return None
+        return event
 
     def _normalizer(self, event: _Event) -> TableNormalizer:
         source = event.source or _Source()
@@ -218,7 +233,16 @@ _MILLIS = DataType("TIMESTAMP_LTZ", precision=3)
 _DOUBLE = "$numberDouble"
 _UUID_TYPES = frozenset({"03", "04", "3", "4"})
 _INTEGER = re.compile(r"[+-]?\d{1,30}")
+
+
+class _Float(str):
+    """The text of a number with a fraction or an exponent."""
+
+    __slots__ = ()
+
+
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_decode_document = msgspec.json.Decoder(float_hook=_Float).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -233,8 +257,48 @@ def document_texts(document: str) -> dict[str, str | None]:
     Extended JSON of scalars becomes plain text; objects and arrays become JSON text. Raises
     msgspec.MsgspecError or ValueError if the document is invalid.
     """
-    fields = _decode_fields(document)
-    return {name: _field_text(bytes(raw)) for name, raw in fields.items()}
+    try:
+        return _texts_of_fields(document)
+    except _NO_DOCUMENT:
+        fields = _decode_fields(document)
+        return {name: _field_text(bytes(raw)) for name, raw in fields.items()}
+
+
+def _texts_of_fields(document: str) -> dict[str, str | None]:
+    """Return the same texts as `document_texts`, from values that are decoded together.
+
+    Raises msgspec.MsgspecError or ValueError if the texts are not known from the values, too.
+    """
+    fields = _decode_document(document)
+    if not isinstance(fields, dict) or (0 in fields.values() and "-0" in document):
+        raise ValueError("the document is not an object, or may contain the integer -0")
+    return {
+        name: value if type(value) is str else _TEXT_BY_TYPE[type(value)](value)
+        for name, value in fields.items()
+    }
+
+
+def _object_text(value: dict[str, Json]) -> str | None:
+    identifier = value.get("$oid") if len(value) == 1 else None
+    return identifier if type(identifier) is str else _text_of(_with_decimals(value))
+
+
+def _with_decimals(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _with_decimals(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_decimals(item) for item in value]
+    return Decimal(value) if isinstance(value, _Float) else value
+
+
+_TEXT_BY_TYPE: Mapping[type, Callable[[Json], str | None]] = {
+    int: str,
+    _Float: str,
+    dict: _object_text,
+    list: lambda value: _text_of(_with_decimals(value)),
+    bool: lambda value: _text_of(value),
+    type(None): lambda value: None,
+}
 
 
 def _field_text(raw: bytes) -> str | None:
@@ -244,7 +308,10 @@ def _field_text(raw: bytes) -> str | None:
     """
     if raw[:1] not in (b"{", b"[", b'"', b"n"):
         return raw.decode()
-    decoded = _decode(raw)
+    return _text_of(_decode(raw))
+
+
+def _text_of(decoded: Json) -> str | None:
     if isinstance(decoded, dict) and isinstance(decoded.get(_DOUBLE), str):
         return str(decoded[_DOUBLE])
     value = _plain(decoded)

@@ -148,6 +148,55 @@ def test_truncates_messages_and_unknown_operations_are_distinguished() -> None:
     ]
 
 
+@pytest.mark.parametrize("op", [None, "", "cr", "c\0", "C", "é"])
+def test_what_is_no_operation_is_named_and_disturbs_no_neighbour(op: str | None) -> None:
+    registry = Registered()
+    schema: Any = envelope([ID])
+    fields = [
+        {**field, "type": ["null", "string"]} if field["name"] == "op" else field
+        for field in schema["fields"]
+    ]
+    values = registry.avro(
+        {**schema, "fields": fields},
+        event("c", {"id": 1}),
+        {**event("c", {"id": 2}), "op": op},
+        event("t"),
+        event("d", None, {"id": 3}),
+    )
+    decoded = decode(registry, values)
+    assert rows(decoded) == [(0, 0, {"id": 1}), (3, 3, {"id": 3})]
+    assert [truncate.offset for truncate in decoded.truncates] == [2]
+    assert [(r.offset, r.message) for r in decoded.rejected] == [
+        (1, f"op of the message value is {op or ''!r}, not one of c, r, u, d, t, m")
+    ]
+
+
+def test_a_refused_change_among_those_of_several_tables_has_its_own_table() -> None:
+    registry = Registered()
+    values = registry.avro(
+        envelope([ID, LABEL]),
+        event("c", {"id": 1, "label": "a"}),
+        event("c", {"id": 2, "label": "b"}, table="other"),
+        event("u", None, table="other"),
+        event("c", {"id": 3, "label": "c"}, table="third"),
+        event("c", {"id": 4, "label": "d"}, table="other"),
+        event("u", None),
+        event("d", None, {"id": 5, "label": None}),
+    )
+    decoded = decode(registry, values)
+    assert sorted(rows(decoded), key=lambda row: row[0]) == [
+        (0, 0, {"id": 1, "label": "a"}),
+        (1, 0, {"id": 2, "label": "b"}),
+        (3, 0, {"id": 3, "label": "c"}),
+        (4, 0, {"id": 4, "label": "d"}),
+        (6, 3, {"id": 5, "label": None}),
+    ]
+    assert [(r.offset, r.source_table) for r in decoded.rejected] == [
+        (2, SourceTable("inv", "public", "other")),
+        (5, ITEM),
+    ]
+
+
 @pytest.mark.parametrize(
     ("topic", "names", "control"),
     [
