@@ -102,19 +102,23 @@ AT_ONCE := @$(MAKE) --jobs=2 --output-sync=target
 check: setup ## lint, layers, types, words, the native extension, the workflows
 	$(AT_ONCE) $(CHECKS)
 
-# Three processes, each of which imports only its own files: processes that share a list of tests
-# would each import all of them, and report every step of ten thousand tests to another process.
-UNIT_SHARES := unit-tables unit-records unit-others
+# Processes that each import only their own files: those that share a list of tests would each
+# import all of them, and report every step of ten thousand tests to another process. The last two
+# wait more than they compute.
+UNIT_SHARES := unit-tables unit-records unit-services unit-others
+SERVICES := tests/unit/daemon tests/unit/kafka tests/unit/spark tests/unit/telemetry
 .PHONY: unit $(UNIT_SHARES)
 unit: setup ## fast tests: no network, no Spark
-	@$(MAKE) --jobs=3 --output-sync=target $(UNIT_SHARES)
+	@$(MAKE) --jobs=4 --output-sync=target $(UNIT_SHARES)
 unit-tables:
 	$(PYTEST) tests/unit/paimon tests/bench
 unit-records:
 	$(PYTEST) tests/unit/cdc tests/unit/ingest tests/house
+unit-services:
+	$(PYTEST) $(SERVICES)
 unit-others:
 	$(PYTEST) tests/unit tests/mutation --ignore=tests/unit/paimon --ignore=tests/unit/cdc \
-	  --ignore=tests/unit/ingest
+	  --ignore=tests/unit/ingest $(SERVICES:%=--ignore=%)
 
 .PHONY: property
 property: setup ## property tests, irregular messages for every decoder, the model of recovery
@@ -172,11 +176,11 @@ chaos: setup ## tests that kill processes; a short run with a live database
 live: setup ## two minutes of PostgreSQL, Debezium, a broker and ingestd, with a random seed
 	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
-# The other tests in one run: the broker and the JVMs are started once, short files run beside long ones.
+# First what needs no other processes, all at once; `words` is a part of the unit tests. Then the
+# other tests in one run: the broker and the JVMs are started once, short files run beside long ones.
 .PHONY: test
 test: setup ## all checks and tests, fastest first; prints the slowest tests
-	$(AT_ONCE) $(CHECKS) site
-	@$(MAKE) unit
+	@$(MAKE) --jobs=4 --output-sync=target $(filter-out words,$(CHECKS)) site $(UNIT_SHARES)
 	$(SHARED) --numprocesses=$(WAITING) --one-broker --durations=15 --durations-min=5 \
 	  $(INTEGRATION) $(CHAOS) $(COMPAT) tests/chart tests/page tests/docs tests/property tests/fuzz \
 	  tests/recovery
