@@ -126,7 +126,8 @@ property: setup ## property tests, irregular messages for every decoder, the mod
 
 .PHONY: property-long
 property-long: setup ## property tests in their long form: all damages, 2,000 table histories, the whole model (hours)
-	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py tests/recovery
+	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py \
+	  tests/property/test_mixed_lives.py tests/recovery
 
 MUTANTS := 60
 SEED := 1
