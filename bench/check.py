@@ -44,20 +44,17 @@ def slower(stored: Sequence[Stored], now: Sequence[Record]) -> list[Slower]:
 
     `stored` are sessions by date.
     """
-    before = {
-        outcome.goal.key: (outcome, _yardstick(session.records))
-        for session in stored
-        for outcome in outcomes(session.records)
-        if outcome.values
-    }
-    yardstick = _yardstick(now)
-    measured = [
-        outcome for outcome in outcomes(now) if outcome.values and outcome.goal.key in before
-    ]
+    before: dict[str, tuple[Outcome, float]] = {}
+    for session in stored:
+        yardstick = _yardstick(session.records)
+        measured = (outcome for outcome in outcomes(session.records) if outcome.values)
+        before |= {outcome.goal.key: (outcome, yardstick) for outcome in measured}
+    today = _yardstick(now)
     found = []
-    for one in measured:
-        earlier, then = before[one.goal.key]
-        found.append(_compare(earlier, one, (then, yardstick)))
+    for outcome in outcomes(now):
+        if outcome.values and outcome.goal.key in before:
+            earlier, then = before[outcome.goal.key]
+            found.append(_compare(earlier, outcome, (then, today)))
     return [one for one in found if one is not None]
 
 

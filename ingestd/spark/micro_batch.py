@@ -44,7 +44,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimiter, SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
 from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
-from ingestd.ingest.stages.truncates import Stream, outlives_batch
+from ingestd.ingest.stages.truncates import Stream, lasting_point
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -379,7 +379,6 @@ class MicroBatch:
 
     def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
         truncate = batch.truncates.accepted.get(name)
-        outlives = truncate and outlives_batch(name, truncate.until, result, batch.stream)
         topics = result.topics.get(name, frozenset())
         return TableStep(
             topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
@@ -389,7 +388,7 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=truncate.point if truncate and outlives else None,
+            truncated=lasting_point(name, truncate, result, batch.stream),
             reached=result.reached.get(name, NO_POINT),
             batch=batch.batch_id,
             watermark=self._watermarks.of(

@@ -16,7 +16,6 @@ from ingestd.dev.jars import JarError
 from ingestd.errors import StorageError
 from ingestd.paimon.io import hdfs_client
 from ingestd.paimon.io.file_io import FileIO, file_io_for
-from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.table.read.table_read import read_table
 from tests.integration.hdfs_server import HdfsServer, running_hdfs
 from tests.support.daemon import catch_up
@@ -25,7 +24,7 @@ from tests.support.native_tables import native_table, put
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
 from tests.support.racing import Runner, Track, wrong_race
-from tests.support.store_checks import check_directories, check_large_file
+from tests.support.store_checks import check_directories, check_large_file, check_names
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 COMMITS = 400 if "INGESTD_LONG" in os.environ else 10
@@ -49,18 +48,11 @@ def opened(server: HdfsServer) -> tuple[FileIO, str]:
 
 def test_the_cluster_proves_that_it_creates_a_name_once(server: HdfsServer) -> None:
     io, root = opened(server)
-    prove_exclusive(io, root)
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine")
-    assert not io.try_write_atomic(f"{root}/snapshot-1", b"theirs")
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine"), "as after a lost answer"
-    io.overwrite(f"{root}/snapshot-1", b"hint")
+    check_names(io, root)
     io.overwrite(f"{root}/LATEST", b"")
-    assert io.read_bytes(f"{root}/snapshot-1") == b"hint"
     assert io.read_bytes(f"{root}/LATEST") == b""
     assert io.list_names(root) == ["LATEST", "snapshot-1"], "no temporary file is left"
     assert io.list_names(f"{root}/snapshot-1") == []
-    with pytest.raises(FileNotFoundError):
-        io.read_bytes(f"{root}/snapshot-2")
 
 
 def test_directories_are_seen_listed_renamed_and_deleted(server: HdfsServer) -> None:

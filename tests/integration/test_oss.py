@@ -10,14 +10,13 @@ from ingestd.errors import ConfigError, StorageError
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io import object_store
 from ingestd.paimon.io.file_io import FileIO, file_io_for
-from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from tests.integration.oss_proxy import HOST, VIRTUAL_DOMAIN, OssProxy
 from tests.integration.token_catalog import TokenCatalog
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
-from tests.support.store_checks import check_directories, check_large_file
+from tests.support.store_checks import check_directories, check_large_file, check_names
 from tests.support.stored_rows import stored_rows
 
 pytestmark = [
@@ -59,12 +58,7 @@ def opened(s3: S3Server) -> tuple[FileIO, str]:
 
 def test_a_name_is_created_once(s3: S3Server, oss: OssProxy) -> None:
     io, root = opened(s3)
-    prove_exclusive(io, root)
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine")
-    assert not io.try_write_atomic(f"{root}/snapshot-1", b"theirs")
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine"), "as after a lost answer"
-    io.overwrite(f"{root}/snapshot-1", b"hint")
-    assert io.read_bytes(f"{root}/snapshot-1") == b"hint"
+    check_names(io, root)
     with ThreadPool(4) as pool:
         won = pool.map(lambda n: io.try_write_atomic(f"{root}/raced", b"%d" % n), range(12))
     assert won.count(True) == 1

@@ -12,14 +12,13 @@ import pytest
 
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.object_store import open_store
-from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.table.read.table_read import read_table
 from tests.integration import azure_server, gcs_server
 from tests.integration.azure_server import AzureServer, installed, running_azure
 from tests.integration.gcs_server import GcsServer, built, running_gcs
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
-from tests.support.store_checks import check_directories, check_large_file
+from tests.support.store_checks import check_directories, check_large_file, check_names
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 COMMITS = 400 if "INGESTD_LONG" in os.environ else 10
@@ -55,16 +54,7 @@ def opened(server: Server) -> tuple[FileIO, str]:
 
 
 def test_the_store_proves_that_it_creates_a_name_once(server: Server) -> None:
-    io, root = opened(server)
-    prove_exclusive(io, root)
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine")
-    assert not io.try_write_atomic(f"{root}/snapshot-1", b"theirs")
-    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine"), "as after a lost answer"
-    assert io.read_bytes(f"{root}/snapshot-1") == b"mine"
-    io.overwrite(f"{root}/snapshot-1", b"hint")
-    assert io.read_bytes(f"{root}/snapshot-1") == b"hint"
-    with pytest.raises(FileNotFoundError):
-        io.read_bytes(f"{root}/snapshot-2")
+    check_names(*opened(server))
 
 
 def test_directories_are_seen_listed_renamed_and_deleted(server: Server) -> None:

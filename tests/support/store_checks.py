@@ -1,4 +1,4 @@
-"""What every object store has to do with large files and with directories."""
+"""What every store has to do with names, large files and directories."""
 
 import os
 import time
@@ -7,6 +7,20 @@ import pytest
 
 from ingestd.errors import StorageError
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.probes import prove_exclusive
+
+
+def check_names(io: FileIO, root: str) -> None:
+    """A name is created once, by one writer, and overwritten only on request."""
+    prove_exclusive(io, root)
+    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine")
+    assert not io.try_write_atomic(f"{root}/snapshot-1", b"theirs")
+    assert io.try_write_atomic(f"{root}/snapshot-1", b"mine"), "as after a lost answer"
+    assert io.read_bytes(f"{root}/snapshot-1") == b"mine"
+    io.overwrite(f"{root}/snapshot-1", b"hint")
+    assert io.read_bytes(f"{root}/snapshot-1") == b"hint"
+    with pytest.raises(FileNotFoundError):
+        io.read_bytes(f"{root}/snapshot-2")
 
 
 def check_large_file(io: FileIO, root: str) -> None:

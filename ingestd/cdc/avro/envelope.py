@@ -121,15 +121,15 @@ def sort_messages(
     message_fields = reader.read(messages, skip, node, wanted)
     fields, bad = message_fields.arrays, message_fields.bad
     refused = rejections(message_fields, "decode")
-    codes, letters = _operations(fields[_OP], bad)
-    operations = np.array(letters, "<U2")[codes]
+    codes, distinct = _operations(fields[_OP], bad)
+    operations = np.array(distinct, "<U2")[codes]
 
     def marked(wanted: Collection[str]) -> Mask:
-        return np.array([letter in wanted for letter in letters])[codes]
+        return np.array([operation in wanted for operation in distinct])[codes]
 
     known = marked([*ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
     for index in np.flatnonzero(~known & ~bad).tolist():
-        operation = letters[int(codes[index])]
+        operation = distinct[int(codes[index])]
         message = f"op of the message value is {operation!r}, not one of c, r, u, d, t, m"
         refused[index] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)

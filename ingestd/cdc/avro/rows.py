@@ -303,8 +303,8 @@ class AvroChanges:
     def by_column(self) -> TableChanges[WireColumn]:
         """Return these changes as `TableChanges`, from which `assemble_changes` builds a batch."""
         changes, size = self.changes, len(self.offsets)
-        letters = changes.operations
-        codes = letters.view(np.uint32)[:: letters.itemsize // 4]
+        operations = changes.operations
+        codes = operations.view(np.uint32)[:: operations.itemsize // 4]
         keyed = _AvroImage(self.keys, np.ones(size, np.bool_)) if self.keys else None
         return TableChanges(
             source=changes.table,

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.civil_dates import days_since_1970
 from ingestd.paimon.spec.data_types import DataType
 
 TimestampType = Any
@@ -149,11 +150,7 @@ def _days(year: int, month: int, day: int) -> int:
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
         raise ValueError(f"there is no day {year}-{month:02}-{day:02}")
-    shifted = year - (month <= 2)
-    era, year_of_era = divmod(shifted, 400)
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146_097 + day_of_era - 719_468
+    return days_since_1970(year, month, day)
 
 
 def _nanos(parts: Sequence[Any]) -> int:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_text
+from ingestd.paimon.spec.civil_dates import DAYS_OF_ERA
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -32,7 +33,7 @@ _UNITS: Mapping[str, Values] = {
 _NOON: Values = pa.scalar(12, pa.int64())
 _ZERO: Values = pa.scalar(0, pa.int64())
 _ERA_YEARS = 400
-_SECONDS_OF_ERA = 146_097 * 86_400
+_SECONDS_OF_ERA = DAYS_OF_ERA * 86_400
 """Seconds in 400 years, after which the calendar repeats, days of the week included."""
 _NEAR_ERAS = 75
 """Eras before and after 1970 that are certainly in Arrow's calendar, which ends with year 32767."""
@@ -126,12 +127,15 @@ def near_points(points: Values) -> tuple[Values, npt.NDArray[np.int64] | None]:
     per_era = _SECONDS_OF_ERA * PER_SECOND[points.type.unit]
     if points.type.unit == "ns":
         return points, None
-    ticks = np.asarray(pc.fill_null(points.cast(pa.int64()), 0))
+    numbers: Values = points.cast(pa.int64())
+    bounds: Values = pc.min_max(numbers)
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is None or (first > -(_NEAR_ERAS + 1) * per_era and last < _NEAR_ERAS * per_era):
+        return points, None
+    ticks = np.asarray(pc.fill_null(numbers, 0))
     # Rounded towards zero, so that the moves do not overflow.
     rest = np.fmod(ticks, per_era)
     eras = (ticks - rest) // per_era
-    if not len(eras) or (eras.min() >= -_NEAR_ERAS and eras.max() < _NEAR_ERAS):
-        return points, None
     moved = pa.array(rest, pa.int64(), mask=np.asarray(points.is_null()))
     return moved.cast(points.type), eras
 

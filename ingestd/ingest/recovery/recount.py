@@ -20,7 +20,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.decode_stage import Fetch, decode_ranges
-from ingestd.ingest.stages.truncates import Stream, Truncates, outlives_batch
+from ingestd.ingest.stages.truncates import Stream, Truncates, lasting_point
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import LogOffsets, TopicKeys, by_name
@@ -212,12 +212,11 @@ class Replay:
         self._registry.mark(names)
         for name in names:
             truncate = truncates.accepted.get(name)
-            outlives = truncate and outlives_batch(name, truncate.until, result, stream)
             topics = result.topics.get(name, frozenset())
             step = TableStep(
                 topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
                 source_tables=result.source_tables.get(name, frozenset()),
-                truncated=truncate.point if truncate and outlives else None,
+                truncated=lasting_point(name, truncate, result, stream),
                 reached=result.reached.get(name, NO_POINT),
             )
             messages = result.messages.get(name, ())

@@ -172,6 +172,19 @@ def outlives_batch(
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
+def lasting_point(
+    table: str, truncate: TruncatePoint | None, result: AttemptResult, stream: Stream
+) -> SourcePoint | None:
+    """Return the point before which later batches drop rows of a table.
+
+    It is None if the batch does not truncate the table (`truncate` is None), if no later batch can
+    read such rows, or if the truncate has no position.
+    """
+    if truncate is None or not outlives_batch(table, truncate.until, result, stream):
+        return None
+    return truncate.point
+
+
 def _latest_first(
     truncates: Iterable[TableTruncate],
 ) -> list[tuple[TableTruncate, SourcePoint]]:
@@ -196,10 +209,11 @@ def _by_point(
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
-    if not outlives_batch(table, _until(truncate), result, stream):
-        return TruncatePoint(None, _until(truncate))
+    until = _until(truncate)
+    if not outlives_batch(table, until, result, stream):
+        return TruncatePoint(None, until)
     if not context.tables[table].reached.is_after(point):
-        return TruncatePoint(point, _until(truncate))
+        return TruncatePoint(point, until)
     starts = stream.before(table, point)
     if starts is None:
         return (
@@ -219,7 +233,7 @@ def _by_point(
     _LOG.info(
         "truncate_reads_again", extra={"ctx": {"table": table, "position": position, "rows": rows}}
     )
-    return TruncatePoint(point, _until(truncate), starts)
+    return TruncatePoint(point, until, starts)
 
 
 def _until(truncate: TableTruncate) -> CoveredOffsets:

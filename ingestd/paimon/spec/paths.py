@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.civil_dates import civil_date
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
@@ -32,10 +33,6 @@ _ESCAPES = {
 _NOT_BLANK_IN_JAVA = "\x85\xa0\u2007\u202f"
 _MILLIS_OF_DAY = 86_400_000
 _NANOS_OF_SECOND = 1_000_000_000
-_DAYS_TO_YEAR_0 = 719_468
-"""Days from March 1st of the year 0 to January 1st of 1970."""
-_DAYS_OF_ERA = 146_097
-"""Days of 400 years."""
 
 
 def escape(text: str) -> str:
@@ -114,20 +111,8 @@ def _decimal_text(value: Decimal, scale: int) -> str:
     return f"-{text}" if number < 0 else text
 
 
-def _civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of a number of days since 1970; proleptic Gregorian calendar."""
-    era, day_of_era = divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
-    leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
-    year_of_era = (day_of_era - leaps) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
-    month = (month_from_march + 2) % 12 + 1
-    return era * 400 + year_of_era + (month <= 2), month, day
-
-
 def _date_text(days: int, legacy: bool) -> str:
-    year, month, day = _civil(days)
+    year, month, day = civil_date(days)
     if legacy:
         sign = "-" if year < 0 else "+" if year > 9999 else ""
         return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"

@@ -11,11 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.civil_dates import civil_date
 
-_DAYS_TO_YEAR_0 = 719_468
-"""Days from March 1st of the year 0 to the epoch."""
-_DAYS_OF_ERA = 146_097
-"""Days in 400 years."""
 _MILLIS_OF_DAY = 86_400_000
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -85,14 +82,7 @@ def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
 
 def _dates(days: _Longs) -> list[str]:
     """Return the ISO 8601 dates of days since 1970, in the proleptic Gregorian calendar."""
-    era, day_of_era = np.divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
-    leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
-    year_of_era = (day_of_era - leaps) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    march_month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * march_month + 2) // 5 + 1
-    month = (march_month + 2) % 12 + 1
-    year = era * 400 + year_of_era + (month <= 2)
+    year, month, day = civil_date(days)
     parts = zip(year.tolist(), month.tolist(), day.tolist(), strict=True)
     return [f"{_year(y)}-{m:02d}-{d:02d}" for y, m, d in parts]
 

@@ -8,6 +8,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#snapsh
 import json
 from collections.abc import Sequence
 
+from ingestd.paimon.spec.civil_dates import days_since_1970
 from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -116,10 +117,7 @@ def _millis(parts: Sequence[int] | None) -> int | None:
     if parts is None:
         return None
     numbers = [*parts, *[0] * 7][:7]
-    year, month, day = numbers[0] - (numbers[1] <= 2), (numbers[1] + 9) % 12, numbers[2]
-    era, of_era = divmod(year, 400)
-    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100
-    days += (153 * month + 2) // 5 + day - 1 - 719_468
+    days = days_since_1970(*numbers[:3])
     seconds = ((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5]
     return seconds * 1000 + numbers[6] // 1_000_000
 
