@@ -54,14 +54,14 @@ Result = Mapping[str, Any]
 class CompareOptions:
     """The options of a comparison with the source database.
 
-    `source` is the URL of the database. `as_of` is a time, or `LATEST`, if the source does not
-    change during the comparison: the snapshot of that time is compared; None if it may change, and
-    `timeouts` limit the waits until a table has caught up. `slot` names the connector's replication
-    slot in PostgreSQL. `limit` is the maximum number of differences of a table. `search_records` is
-    the maximum number of offsets that are searched for the newest records of differing keys.
-    `rows_per_second` limits the rate at which the source is read, and `page_rows` is the number of
-    rows that a statement hashes. A statement may take `statement_seconds`. Without `progress_file`,
-    progress is kept in memory.
+    `source` is the URL of the database. If the source does not change during the comparison,
+    `as_of` selects the snapshot to compare: a time like `2026-03-29T02:30:00`, or `LATEST`. If the
+    source may change, `as_of` is None, and `timeouts` limit the waits until a table has caught up.
+    `slot` names the connector's replication slot in PostgreSQL. `limit` is the maximum number of
+    differences of a table. `search_records` is the maximum number of offsets that are searched for
+    the newest records of differing keys. `rows_per_second` limits the rate at which the source is
+    read, and `page_rows` is the number of rows that a statement hashes. A statement may take
+    `statement_seconds`. Without `progress_file`, progress is kept in memory.
     """
 
     source: str

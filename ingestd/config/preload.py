@@ -15,9 +15,11 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def preload_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the section `spark` of a file, without loading it as a configuration.
+    """Return the section `spark` of a file, {} if there is none, without loading the configuration.
 
-    `environ` is the environment. Returns None if only loading the file can determine the section.
+    `environ` are the environment variables. Returns None if only loading can determine the section:
+    if a variable overrides a key of it, the file cannot be read, or a value is not a string or has
+    a reference (`${...}`).
     """
     if any(name.upper().startswith(_OVERRIDE) for name in environ):
         return None

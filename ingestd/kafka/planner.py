@@ -75,9 +75,9 @@ class Planner:
 
     @property
     def limit(self) -> int:
-        """The maximum number of offsets in a batch, which is the sum of the limits of all sources.
+        """The maximum number of offsets in a batch: the sum of the limits of all sources.
 
-        It is very large if a source has no limit.
+        It is 2^62 if a source has no limit.
         """
         return min(_NO_LIMIT, sum(self._limits.get(name, _NO_LIMIT) for name in self._sources))
 

@@ -265,10 +265,10 @@ class AvroColumn:
 class AvroChanges:
     """The changes of one table, with their columns.
 
-    `keys` has a column for each field of the message key, or is None if messages have no key.
-    `offsets` are the offsets of the records; shape (n,). `columns` are the columns of rows and
-    keys, and `nodes` the Avro types of the row columns. `images` states whether before images are
-    requested.
+    `columns` are the columns of rows and keys. `nodes` are the Avro types of the row columns; None
+    for a column whose array already has the type of the column. `keys` has a column for each field
+    of the message key, or is None if messages have no key. `offsets` are the offsets of the
+    records; shape (n,). `images` states whether before images are requested.
     """
 
     changes: Changes

@@ -111,9 +111,9 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
     """Infer the type of a computed column, or return None if `types` do not determine it.
 
-    `types` are the known types of other columns. Returns None also for a call of a function whose
-    result has the type of the column that the call takes. Raises ConfigError if an expression does
-    not accept the types.
+    `types` are the known types of other columns. Returns None also for a function like `truncate`,
+    whose result has the type of its column. Raises ConfigError if an expression does not accept the
+    types.
     """
     if not isinstance(column.call, Expression):
         return type_of_call(column.call)

@@ -118,11 +118,11 @@ def _calendar_field(name: str, points: Values) -> Values:
 
 
 def near_points(points: Values) -> tuple[Values, npt.NDArray[np.int64] | None]:
-    """Move timestamps into the years that Arrow's calendar has; return them, and the moves.
+    """Move timestamps into the years that Arrow's calendar supports; return them, and the moves.
 
-    A move is a number of eras of 400 years, so all fields of the calendar except the year stay the
-    same; shape (n,). It is None if no timestamp is moved. Without it, Arrow would wrap around years
-    such as that of PostgreSQL's infinity.
+    The moves (n,) are numbers of eras of 400 years, so that all fields of the calendar except the
+    year stay the same; they are None if no timestamp is moved. Arrow would wrap around years that
+    it does not support, such as that of PostgreSQL's infinity.
     """
     per_era = _SECONDS_OF_ERA * PER_SECOND[points.type.unit]
     if points.type.unit == "ns":

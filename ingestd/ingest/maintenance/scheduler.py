@@ -52,7 +52,10 @@ class MaintenancePace:
 
 
 class RunCounts(NamedTuple):
-    """A table's level-0 files, and the most sorted runs that a bucket has; None if unknown."""
+    """The number of level-0 files of a table, and the most sorted runs of any bucket.
+
+    Both are None if unknown.
+    """
 
     level_0: int | None = None
     sorted_runs: int | None = None
@@ -143,7 +146,8 @@ class MaintenanceScheduler:
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> RunCounts:
-        """Return the number of level-0 files of a table, and the most sorted runs of a bucket.
+        """Return the number of level-0 files of a table, and the largest number of runs in a
+        bucket.
 
         Both are None if no compaction has examined the table yet, or if the table is not known.
         """

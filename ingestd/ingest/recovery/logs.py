@@ -44,7 +44,7 @@ class LogCluster(Cluster, Protocol):
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return, for each log that differs from the records that were read, the first such offset.
+        """Return the offset from which a log differs from the records that were read, by log.
 
         `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
         was read. Only topic partitions that diverge are in the result, with -1 if the log does not
@@ -54,7 +54,8 @@ class LogCluster(Cluster, Protocol):
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
         """Return the checksum of the record just before each offset, if the log has this record.
 
-        An offset before which the log has no record, or no longer has it, has no entry.
+        An offset has no entry in the result if the log has no record before it, or no longer has
+        this record.
         """
 
     def close(self) -> None:

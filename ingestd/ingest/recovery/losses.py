@@ -213,8 +213,9 @@ def lost_topics(
     A table is affected if it has had rows of the topic, or if it covers less of a partition than
     another table, because a rollback removes topics from its progress record. If no table is
     affected by a partition, the loss is reported for TO_BE, because it may have had unread records.
-    `topic_keys` maps tables to the keys of the topics of their rows, `topics` topic keys to names,
-    `sources` selected topics to sources, `accepted` tables and TO_BE to keys of accepted topics.
+    `topic_keys` maps tables to the keys of the topics of their rows, and `topics` maps topic keys
+    to names. `sources` maps topics to the source that selects them. `accepted` maps tables and
+    TO_BE to the keys of topics whose loss was accepted before.
     """
     losses: list[Loss] = []
     now = {(name.topic, name.source) for name in logs.names.values()}

@@ -113,9 +113,9 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
     `claims` is the content of the file (None: missing or damaged). The offsets are valid if only
     the progress records were removed. The function raises ConfigError if the file has no entry for
-    the table, if the table was rolled back or restored since the file was written, or if rows would
-    count twice and the table has another number of rows than then, as after a daemon that ended
-    before it wrote the file.
+    the table, or if the table was rolled back or restored since the file was written. In a table in
+    which rows would count twice, it also raises ConfigError if the number of rows has changed since
+    then, for example because a daemon ended before it wrote the file.
     """
 
     def vector(registry: TableRegistry) -> Vector:

@@ -24,9 +24,10 @@ class NotCachedError(Exception):
 
 
 class ChunkKey(NamedTuple):
-    """What a cached chunk depends on; `start` is the offset at which the previous chunk ended.
+    """The key of a cached chunk: all properties on which its content depends.
 
-    `images` is whether the chunk was decoded with the before images of changes.
+    `start` is the offset at which the previous chunk ended. `images` is whether the chunk was
+    decoded with the before images of changes.
     """
 
     source: str

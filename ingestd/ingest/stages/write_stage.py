@@ -267,13 +267,12 @@ def runs(
     """Yield the rows of blobs in runs of about `max_bytes`, each with at least one blob or row.
 
     Each row gets its rank among the rows of all blobs, in the column `RANK`, by which the rows of a
-    run are sorted. All rows are one run if `whole`, for merge engines that cannot merge rows of a
-    key across runs, and if values are omitted, because an older value can be in any earlier row.
-
-    With `by_number`, rows are sorted only if values are omitted, because the caller sorts them; but
-    no run has a row with a lower rank than a row of an earlier run, even if blobs must be split:
-    changelog readers read the files of a snapshot in sequence, and take the last row of a key as
-    the newest.
+    run are sorted. All rows are one run if `whole` is set, for merge engines that cannot merge rows
+    of a key across runs. They are also one run if values are omitted, because an older value can be
+    in any earlier row. If `by_number` is set, the caller sorts the rows of a run, so this function
+    sorts them only if values are omitted. It also splits blobs if necessary, so that no run has a
+    row with a lower rank than a row of an earlier run: changelog readers read the files of a
+    snapshot in sequence, and take the last row of a key as the newest.
     """
     fills = any(omission_marks(blob.rows) for blob in blobs)
     together, in_order = whole or fills, fills or not by_number

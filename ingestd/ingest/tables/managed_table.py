@@ -171,12 +171,13 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def refreshed(tables: Mapping[str, ManagedTable]) -> dict[str, ManagedTable]:
-    """Return, by name, those of the tables to which others have committed, with the newest state.
+    """Return the tables to which other writers have committed, with their newest state, by name.
 
-    New rows get sequence numbers above those of the rows of other writers, and old values are
-    looked up in a snapshot that exists. Tables without a primary key are left out, and tables to
-    which another process has written a progress record: the next commit notices this. Raises
-    CommitConflictError if a table was rolled back, and FormatError if a file of it is damaged.
+    By this state, new rows get sequence numbers above those of the other writers, and old values
+    are looked up in a snapshot that exists. Tables without a primary key are left out, and so are
+    tables to which another process has written a progress record, because the next commit to these
+    fails. Raises CommitConflictError if a table was rolled back, and FormatError if a file of it is
+    damaged.
     """
     with ThreadPoolExecutor(_THREADS, "refresh") as pool:
         newest = pool.map(_refreshed, tables.values())

@@ -55,10 +55,10 @@ class Watermarks:
     def of(self, table: str, partitions: Callable[[], Iterable[SourcePartition]]) -> int | None:
         """Return the watermark of a table in ms since the epoch, or None.
 
-        It is 1 ms less than the smallest of the largest event times of all partitions that are not
-        idle, less the allowed delay. It is None if the table has no watermarks, if a topic
-        partition that is not idle has no time yet, or if all are idle. `partitions` returns the
-        topic partitions from which the table may have rows.
+        Each topic partition that is not idle has reached the largest of its event times. The
+        watermark is the smallest of these times, less the allowed delay and 1 ms. It is None if the
+        table has no watermarks, if a topic partition that is not idle has no time yet, or if all
+        are idle. `partitions` returns the topic partitions from which the table may have rows.
         """
         rules = self._rules_of(table)
         if rules is None:

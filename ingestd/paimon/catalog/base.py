@@ -143,7 +143,8 @@ class Catalog(Protocol):
 
         If the table exists, or another process creates it at the same time, raises TableExistsError
         or, with `ignore_if_exists`, returns the existing table, which may have another schema.
-        Raises ConfigError for a name or an option that the catalog does not allow.
+        Raises ConfigError for a name or an option that the catalog does not allow, and
+        SchemaConflictError for a default value that is invalid for its column.
         """
         ...
 
@@ -155,7 +156,8 @@ class Catalog(Protocol):
         Without changes, no schema is published. `now_ms` is the time of the new schema, in
         milliseconds since 1970. Raises TableNotFoundError if the table does not exist,
         SchemaConflictError if it does not allow the changes, ConfigError for a column name or an
-        option that is not allowed, and UnsupportedError for an option value that is not supported.
+        option that is not allowed, UnsupportedError for an option value that is not supported, and
+        CommitConflictError if other processes publish a schema first in every attempt.
         """
         ...
 
@@ -171,7 +173,7 @@ class Catalog(Protocol):
         """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
-        in use.
+        in use, ConfigError if the new name is not allowed or names a branch.
         """
         ...
 

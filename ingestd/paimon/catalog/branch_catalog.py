@@ -140,7 +140,7 @@ class BranchCatalog:
         """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
-        in use, and ConfigError for a branch.
+        in use, and ConfigError if one of the names is a branch or the new name is not allowed.
         """
         refuse_branch(source)
         self.base.rename_table(source, target)

@@ -99,7 +99,7 @@ class DryRunCatalog:
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its simulated schema, or its newest schema if it was not changed.
 
-        Raises TableNotFoundError if the table does not exist.
+        Raises TableNotFoundError if the table does not exist, and the errors of `base`.
         """
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
@@ -114,7 +114,8 @@ class DryRunCatalog:
         """Simulate the creation of a table, and of its database if it does not exist.
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
-        ConfigError for a name that the catalog does not allow.
+        ConfigError for a name that the catalog does not allow, SchemaConflictError for a default
+        value that is invalid for its column.
         """
         if self.table_exists(identifier):
             if not ignore_if_exists:
@@ -156,7 +157,8 @@ class DryRunCatalog:
         """Simulate renaming a table.
 
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
-        if the new name is in use.
+        if the new name is in use, ConfigError if it has capitals and the catalog is not
+        case-sensitive.
         """
         table = self.get_table(source)
         if self.table_exists(target):

@@ -134,8 +134,9 @@ class FilesystemCatalog:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. Raises
-        ConfigError for a name that is not allowed, and for the option `path`; ValueError if the id
-        of the schema is not 0.
+        ConfigError for a name that is not allowed, for the option `path`, and if the directory has
+        snapshots of an older table; SchemaConflictError for a default value that is invalid for its
+        column; ValueError if the id of the schema is not 0.
         """
         refuse_branch(identifier)
         if schema.id != 0:
@@ -186,7 +187,7 @@ class FilesystemCatalog:
         """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
-        if the new name is in use.
+        if the new name is in use, ConfigError if it is not allowed or names a branch.
         """
         refuse_branch(target)
         table = self.get_table(source)

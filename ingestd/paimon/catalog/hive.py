@@ -183,10 +183,12 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        If the table exists, or a directory of it that the metastore does not know, raises
-        TableExistsError or, with `ignore_if_exists`, registers the table if necessary and returns
-        it. Raises ConfigError for the option `path`, a name that Hive does not allow or that a
-        table of another format has, UnsupportedError for a type that Hive does not have.
+        If the table exists, or only its directory, raises TableExistsError or, with
+        `ignore_if_exists`, returns the table, and adds it to the metastore if necessary. Raises
+        ConfigError for the option `path`, and for a name that Hive does not allow or that a table
+        of another format has; UnsupportedError for a type that Hive does not have;
+        SchemaConflictError for a default value that is invalid for its column; ValueError if the id
+        of the schema is not 0.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -275,7 +277,8 @@ class HiveCatalog:
         The metastore moves the directory of a managed table; with `location-in-properties`, this
         catalog does. An external table keeps its directory. An interrupted call can be repeated.
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
-        if the new name is in use, SchemaConflictError if the metastore refuses the change.
+        if the new name is in use, ConfigError if it has capitals or names a branch,
+        SchemaConflictError if the metastore refuses the change.
         """
         stored = self._paimon_table(source)
         old, renamed = self._table_directory(source, stored), stored.renamed(target)

@@ -175,7 +175,10 @@ class Metastore:
             return session.call(method, *arguments)
 
     def find_table(self, database: str, name: str) -> Struct | None:
-        """Return the metastore's Thrift structure `Table`, or None if the table does not exist."""
+        """Return the metastore's Thrift structure `Table`, or None if the table does not exist.
+
+        Raises StorageError if no server responds.
+        """
         try:
             with self.session() as session:
                 return session.table(database, name)
@@ -183,7 +186,10 @@ class Metastore:
             return None
 
     def find_database(self, name: str) -> Struct | None:
-        """Return the metastore's structure `Database`, or None if it does not exist."""
+        """Return the metastore's structure `Database`, or None if it does not exist.
+
+        Raises StorageError if no server responds.
+        """
         try:
             fields: Struct = self.call("get_database", text(name))
         except NoSuchObjectError:

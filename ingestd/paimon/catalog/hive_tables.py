@@ -125,10 +125,10 @@ class HiveTable:
         return _text(self.fields, _Table.TYPE) == _EXTERNAL and not marked
 
     def location(self, *, in_properties: bool) -> str:
-        """Return the directory of the table, as stored in its storage descriptor.
+        """Return the directory of the table: the location in its storage descriptor.
 
-        With `in_properties`, the value of the catalog option `location-in-properties`, the property
-        of the table with its location takes precedence, if there is one.
+        If `in_properties` (the catalog option `location-in-properties`), the table property with
+        the location takes precedence, if the table has it.
         """
         stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
         return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
@@ -346,10 +346,10 @@ def new_database(
 
 
 def database_location(database: Struct, *, in_properties: bool) -> str:
-    """Return the directory of a database.
+    """Return the directory of a database: its location in the metastore.
 
-    With `in_properties`, the value of the catalog option `location-in-properties`, it is taken from
-    the properties of the database if they have it.
+    If `in_properties` (the catalog option `location-in-properties`), the database property with the
+    location takes precedence, if the database has it.
     """
     stored = _text(database, _Database.LOCATION)
     parameters = _map(database, _Database.PARAMETERS)

@@ -260,7 +260,8 @@ class JdbcCatalog:
         If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
         directory of this table that the catalog does not know counts as existing, and with
         `ignore_if_exists` the catalog takes it over. Raises ConfigError for a name that the
-        database cannot store, or does not distinguish from the name of another table.
+        database cannot store, or does not distinguish from the name of another table; and the
+        errors of `FilesystemCatalog.create_table`.
         """
         if self.table_exists(identifier):
             if not ignore_if_exists:
@@ -322,7 +323,7 @@ class JdbcCatalog:
         """Rename a table, whose writers must be stopped; an interrupted call can be repeated.
 
         Raises TableNotFoundError if the table or the new database does not exist, TableExistsError
-        if the new name is in use.
+        if the new name is in use, ConfigError if it names a branch or is not allowed.
         """
         refuse_branch(target)
         moved = self._is_moved(source, target)

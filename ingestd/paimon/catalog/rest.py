@@ -250,7 +250,7 @@ class RestCatalog:
         """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if the table does not exist, TableExistsError if the new name is
-        in use.
+        in use, ConfigError if it names a branch or the server rejects it.
         """
         refuse_branch(target)
         document = {"source": _name(source), "destination": _name(target)}

@@ -99,7 +99,8 @@ def bearer_token(options: Mapping[str, str]) -> BearerToken:
     """Return the token that the options of a catalog specify.
 
     Raises ConfigError if both a token and a file are given, or a provider without either of them;
-    UnsupportedError for another provider than `bear`; `dlf` is read by `rest_dlf`.
+    UnsupportedError for another provider than `bear`. The provider `dlf` is handled by
+    `dlf_signer`.
     """
     provider = options.get(TOKEN_PROVIDER, _BEARER)
     if provider != _BEARER:

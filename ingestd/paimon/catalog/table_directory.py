@@ -63,7 +63,8 @@ class TableDirectory:
         """Create a table and return it, or return None if the directory contains a table already.
 
         The result is also None if another process creates a table there first. Raises ConfigError
-        if the directory contains snapshots of an older table.
+        if the directory contains snapshots of an older table, SchemaConflictError for a default
+        value that is invalid for its column.
         """
         if self.has_table():
             return None

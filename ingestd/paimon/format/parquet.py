@@ -224,7 +224,8 @@ def open_streamed(
 ) -> StreamedFile:
     """Open a file to stream `columns` (None: all), with only the current pages in memory.
 
-    Columns that the file lacks are left out. `size` limits the memory of the read buffers.
+    Columns that the file lacks are left out. `size` limits the memory of the read buffers. Raises
+    ArrowException or OSError if the file is damaged or cannot be read; `decoding` converts them.
     """
     metadata = pq.read_metadata(source)
     source.seek(0)

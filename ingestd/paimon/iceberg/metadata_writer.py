@@ -195,10 +195,12 @@ class MetadataWriter:
         self._delete_expired(document, renewed)
 
     def is_whole(self, snapshot: Snapshot) -> bool:
-        """Return whether the document of `snapshot`, the newest one, exists and is complete.
+        """Return whether the document of `snapshot`, the table's newest, exists and is complete.
 
-        It is complete if all its manifests can be read, and those of its newest snapshot list
-        exactly the exposed files of `snapshot`.
+        It is complete if all its manifests can be read, and those of its current snapshot list
+        exactly the exposed data files of `snapshot`, with the same column bounds, and exactly its
+        deletion vectors. The files of these vectors must exist. If deletion vectors are not
+        exposed, none may be listed.
         """
         try:
             document = self.store.read(snapshot.id)

@@ -51,12 +51,12 @@ def merge_rows(
 ) -> pa.Table:
     """Return one row per key, ordered by key.
 
-    A key whose rows are all ignored gets no row from engines that pick rows, and a deletion from
-    `partial-update`; `aggregation` ignores no rows. `rows` has the system columns, the key columns,
-    the columns of `rules.columns_beside`, and any other columns of the table. With `oldest_first`,
-    the rows of a key are in the order of their sequence numbers, which are then not read unless
-    `rules` has sequence fields. Raises UnsupportedError for an unknown merge engine, or a deletion
-    that the engine does not support.
+    `rows` has the system columns, the key columns, the columns of `rules.columns_beside`, and any
+    other columns of the table. With `oldest_first`, the rows of a key are in the order of their
+    sequence numbers, which are then not read unless `rules` has sequence fields. If all rows of a
+    key are ignored, `deduplicate` and `first-row` return no row for the key, and `partial-update`
+    returns a deletion; `aggregation` ignores no rows. Raises UnsupportedError for an unknown merge
+    engine, or a deletion that the engine does not support.
     """
     if not rows.num_rows:
         return rows

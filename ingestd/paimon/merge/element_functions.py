@@ -162,9 +162,9 @@ def _without_codes(now: Parts, new: Parts) -> Parts:
 def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
     """Return the elements of all non-null arrays of each key; null for a key without arrays.
 
-    With `distinct`, each element is kept once, in order of arrival; a key whose only array is that
-    of a SET event keeps it unchanged. Each element of a retracted array removes an equal element.
-    Java keeps distinct elements in no defined order, and never treats two binary values as equal.
+    With `function.distinct`, each element is kept once, in order of arrival (Java keeps them in no
+    defined order); a key whose only array is that of a SET event keeps it unchanged. Each element
+    of a retracted array removes an equal element. As in Java, two binary values are never equal.
     """
     # Java reverses older values only where it wraps the function to ignore retractions.
     retracts = _keys_with(events, ops == RETRACT)

@@ -51,10 +51,11 @@ class KeyFingerprints:
 def key_fingerprints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
 ) -> KeyFingerprints:
-    """Return the fingerprint of each row of key columns.
+    """Return the fingerprint of each row of key columns, which may contain nulls.
 
-    Fingerprints are comparable only if they are computed with the same `seeds`. Nested types are
-    not supported. Raises ValueError without columns.
+    Fingerprints are comparable only if they are computed with the same `seeds`. `can_make_words`
+    must be true for all types; it is false for nested types. Raises ValueError if there are no
+    columns, or not as many types as columns.
     """
     arrays = [
         column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -113,7 +113,8 @@ def can_make_words(t: DataType) -> bool:
 def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
     """Return the words of the BinaryRows of rows, which are given as columns of equal length.
 
-    `can_make_words` must be true for all types. Raises ValueError without columns.
+    `can_make_words` must be true for all types. Raises ValueError if there are no columns, or not
+    as many types as columns.
     """
     if not columns or len(columns) != len(types):
         raise ValueError(f"{counted(len(columns), 'column')} for {len(types)} types")

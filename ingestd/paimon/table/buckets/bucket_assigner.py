@@ -154,10 +154,10 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 class DynamicBucketAssigner:
     """Assigns the keys of one partition to dynamic buckets, and creates buckets as needed.
 
-    `partition` is the serialized row. `entries` are index files of the table; files of other
+    `partition` is the serialized row. `entries` are index entries of the table; those of other
     partitions are ignored. The assigner owns the buckets whose number modulo `assigners` equals
     `assigner_id`. Raises FormatError if an index file is missing or damaged, or if a bucket has
-    several.
+    several index files.
     """
 
     def __init__(
@@ -194,7 +194,8 @@ class DynamicBucketAssigner:
     def prepare_commit(self) -> tuple[IndexManifestEntry, ...]:
         """Write a new index file for each bucket with new hashes; return the index entries.
 
-        The entries must be committed in the same snapshot as the rows with the new hashes.
+        The entries must be committed in the same snapshot as the rows with the new hashes. Raises
+        StorageError if a file cannot be written.
         """
         buckets = dict(self._index.buckets)
         new_name = _names()

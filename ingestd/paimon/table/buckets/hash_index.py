@@ -161,7 +161,8 @@ class PartitionIndex:
     def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
         """Load the index of one partition from its HASH entries.
 
-        Raises FormatError if an index file is missing or damaged, or if a bucket has several.
+        Raises FormatError if an index file is missing or damaged, or if a bucket has several index
+        files.
         """
         buckets: dict[int, Hashes] = {}
         for entry in sorted(entries, key=lambda entry: entry.bucket):

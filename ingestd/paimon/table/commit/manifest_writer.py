@@ -84,7 +84,8 @@ def write_index_manifest(
 ) -> str:
     """Write an index manifest with all index files of a snapshot; return its name.
 
-    `repeated` has further entries whose keys are also in `entries`.
+    `entries` has at most one index file for each partition, bucket and index type; `repeated` are
+    the others.
     """
     name = f"index-manifest-{uuid.uuid4()}-0"
     records = [*entries.records(), *encode_index_records(repeated)]

@@ -137,11 +137,11 @@ def replaced_partitions(
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """Return the messages with new files moved to the top level where they need no merge.
+    """Return the messages, with new files moved to the top level if they need no merge.
 
-    These are the new files of a bucket whose key ranges do not overlap. All messages are unchanged
-    if the table has no primary key, if any bucket is postponed or any file is above level 0, or if
-    the option `overwrite-upgrade` is false.
+    The new files of a bucket need no merge if their key ranges do not overlap. All messages are
+    unchanged if the table has no primary key, if any bucket is postponed or any file is above level
+    0, or if the option `overwrite-upgrade` is false.
     """
     is_enabled = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     only_level_0 = all(

@@ -158,11 +158,10 @@ def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: f
     """Raise CommitConflictError if a file that the change adds does not exist.
 
     The removal of orphan files may delete old uncommitted files, and files on a local disk may be
-    on the disk of another machine. Files of an APPEND that are not local are only checked if the
-    commit takes longer than `LONG_COMMIT_SECONDS`. `planned_at` is the time in seconds, by
-    `steady_seconds`, before which no file of the change was written. All other files are always
-    checked, because a check of a local file costs little, and because the process of a compaction,
-    for example, may have lost the leadership of the pipeline.
+    on the disk of another machine. Files on a local disk, and files of all changes but an APPEND,
+    are always checked. Other files are checked only if the commit takes longer than
+    `LONG_COMMIT_SECONDS`, because each check is a request. `planned_at` is the time in seconds, by
+    `steady_seconds`, before which no file of the change was written.
     """
     cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
     if not cheap and steady_seconds() - planned_at < LONG_COMMIT_SECONDS:

@@ -179,12 +179,12 @@ class Retries:
 class CommitResult:
     """The outcome of a commit.
 
-    `committed`: `snapshot` is the last snapshot that was created. `replayed`: the user had already
-    committed this identifier or a later one; `snapshot` is the user's newest snapshot, None if it
-    has expired. `empty`: the committable had no changes; `snapshot` is the snapshot of the given
-    state. `state` is always the newest known state of the table; `attempts` is the number of
-    snapshots that were prepared to be published. `deltas` has the entries of the created snapshots,
-    in order, by the name of their delta manifest list.
+    If `status` is "committed", `snapshot` is the last snapshot that was created. If it is
+    "replayed", the user had already committed this identifier or a later one; `snapshot` is the
+    user's newest snapshot, None if it has expired. If it is "empty", the committable had no
+    changes; `snapshot` is the snapshot of the given state. `state` is always the newest known state
+    of the table; `attempts` is the number of snapshots that were prepared to be published. `deltas`
+    has the entries of the created snapshots, in order, by the name of their delta manifest list.
     """
 
     status: CommitStatus

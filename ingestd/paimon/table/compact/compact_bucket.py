@@ -86,9 +86,10 @@ class CompactBucket:
 class TreePlan:
     """A planned compaction of the newest sorted runs of a bucket, or of single files.
 
-    `levels` has all sorted runs of the bucket. If `files` is empty, the number of runs to compact
-    and the output level are those of `choice`. Otherwise, each of the `files`, which are in the top
-    level, is rewritten separately. `rules` are the rules at the time of planning.
+    `levels` has all sorted runs of the bucket. If `files` is empty, `choice` determines how many of
+    the newest runs are compacted, and into which level. Otherwise, each of the `files`, which are
+    in the top level, is rewritten separately. `rules` are the options of the table at the time of
+    planning.
     """
 
     bucket: CompactBucket

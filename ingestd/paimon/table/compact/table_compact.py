@@ -137,12 +137,12 @@ def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPl
 class CompactResult:
     """The outcome of a compaction.
 
-    `compacted`: `snapshot` has the changes in `buckets`, except those marked as lost. `nothing`: no
-    trigger was due; `snapshot` is the newest snapshot. `lost`: other processes compacted every
-    bucket at the same time, or were first in every attempt to commit; `snapshot` is None, and the
-    files written are deleted. `seconds` is the duration. `sorted_runs` counts the runs of the
-    snapshot from which the compaction began, with the changes of the compaction. `left` is the
-    number of planned compactions that were left for the next call.
+    If `status` is "compacted", `snapshot` has the changes in `buckets`, except those marked as
+    lost. If it is "nothing", no trigger was due; `snapshot` is the newest snapshot. If it is
+    "lost", other processes compacted every bucket at the same time, or were first in every attempt
+    to commit; `snapshot` is None, and the files written are deleted. `seconds` is the duration.
+    `sorted_runs` counts the runs of the snapshot from which the compaction began, with the changes
+    of the compaction. `left` is the number of planned compactions that were left for the next call.
     """
 
     status: CompactStatus

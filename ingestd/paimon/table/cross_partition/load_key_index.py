@@ -60,7 +60,10 @@ class KeyShare:
 
 
 def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
-    """Return the id of the assigner of each key hash; it is the same in every partition."""
+    """Return the id of the assigner of each key, given by its hash; shape (keys,).
+
+    It is the same in every partition.
+    """
     return np.abs(np.fmod(hashes.astype(np.int64), assigners))
 
 
@@ -107,7 +110,7 @@ def load_index(
 def advanced_index(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return a new index with the changes of an APPEND snapshot; `index` is as of the one before.
+    """Return `index`, which is of the snapshot before, with the changes of an APPEND snapshot.
 
     Rows of the added files add keys of the subset `share`, or give them another bucket; their
     deletions remove keys. New buckets are added to the dictionary, which both indexes share. Raises

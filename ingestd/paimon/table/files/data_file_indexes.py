@@ -137,7 +137,7 @@ def with_file_index(
 
     `rows` are the rows of the file, `meta` is its manifest entry. Returns the entry with the
     embedded index or the name of the index file, or `meta` itself if no index is required. If the
-    index file cannot be written, the data file is deleted, too.
+    index file cannot be written, the data file is deleted, and the error is raised.
     """
     data = encode_indexes(table.schema, rows)
     if data is None:
@@ -152,10 +152,11 @@ def with_file_index(
 def with_index_data(
     table: FileStoreTable, path: str, meta: DataFileMeta, data: bytes, suffix: str = INDEX_SUFFIX
 ) -> DataFileMeta:
-    """Return the manifest entry of the data file at `path` with encoded file indexes.
+    """Return the manifest entry `meta` of a data file with the encoded file indexes `data`.
 
-    If they are too large to be embedded, they are written to a file, whose name is the name of the
-    data file followed by `suffix`.
+    `path` is the path of the data file. Indexes that are too large to be embedded are written to a
+    file, whose name is the name of the data file followed by `suffix`. Raises StorageError if this
+    file cannot be written.
     """
     if len(data) <= manifest_threshold(table.schema):
         return replace(meta, embedded_index=data)

@@ -93,8 +93,8 @@ def stored_fields(table: FileStoreTable, file: DataFileMeta) -> tuple[DataField,
 class NewFile:
     """The path of a new file of a bucket.
 
-    `external` is the same path if the file is outside of the table, as its manifest entry states
-    it; else None.
+    `external` is the same path if the file is outside of the table, for its manifest entry; None if
+    the file is in the table.
     """
 
     path: str
@@ -122,7 +122,7 @@ def data_file_path(
 def new_data_file(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> NewFile:
-    """Return the path of a new data or changelog file, which depends only on the arguments.
+    """Return the path of a new data or changelog file; it is the same for the same arguments.
 
     `partition_values` are in the order of the partition keys. The path is in an external directory
     if the table's options require it. Raises ConfigError or UnsupportedError for external paths

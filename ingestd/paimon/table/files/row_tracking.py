@@ -59,10 +59,11 @@ def with_row_ids(table: FileStoreTable) -> FileStoreTable:
 
 
 def rewritten_table(table: FileStoreTable) -> FileStoreTable:
-    """Return the handle of a table with which rewrites of its files read and write rows.
+    """Return the handle of a table with which its files are rewritten.
 
     If the table has row tracking, the handle has the additional columns `_ROW_ID` and
-    `_SEQUENCE_NUMBER`, so that rows keep them; otherwise it is `table` itself.
+    `_SEQUENCE_NUMBER`, so that rows keep their values of these columns; otherwise it is `table`
+    itself.
     """
     return with_row_ids(table) if table.options.row_tracking else table
 
@@ -151,8 +152,8 @@ def row_groups(
 
     Without data evolution, each file is a group, in the given order. Otherwise a group begins with
     the files that have all its rows, newest first; blob files follow, each of which may have only a
-    part of the rows. Raises FormatError if a file has no row ids, or has rows of a group without
-    being one of these.
+    part of the rows. Raises FormatError if a file has no row ids, or if it has rows of a group, but
+    neither has all of them nor is a blob file.
     """
     if not honoured.DATA_EVOLUTION.of(table.schema.options):
         return [(file,) for file in files]

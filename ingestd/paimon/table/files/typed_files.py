@@ -22,7 +22,7 @@ from ingestd.paimon.spec.option_types import Options
 
 
 def read_typed(io: FileIO, path: str, fields: Sequence[DataField], options: Options) -> pa.Table:
-    """Return all rows of a file in a row format such as CSV or JSON, in file order.
+    """Return all rows of a CSV, JSON, text or blob file, in file order.
 
     `fields` are all columns of the file, `options` the options of the table. Raises
     FileNotFoundError if the file does not exist, StorageError if the store fails, FormatError with

@@ -25,7 +25,7 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
     """Copy the files of snapshots that are about to expire to long-lived changelogs.
 
     `ids` are the ids of the snapshots, ascending; existing copies are overwritten. The hint LATEST
-    is written last.
+    is written last. Raises FileNotFoundError if a snapshot file does not exist.
     """
     if not ids:
         return
@@ -36,10 +36,10 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
-    """Delete the files of long-lived changelogs, by their ids, and update the hint EARLIEST.
+    """Delete the files of the oldest long-lived changelogs, and update the hint EARLIEST.
 
-    `ids` are the oldest ones, and `first_left` is the id of the oldest that remains. Files to which
-    they refer stay.
+    `ids` are the ids of these changelogs, and `first_left` is the id of the oldest one that
+    remains. The data files and manifests to which the changelogs refer are not deleted.
     """
     for id_ in ids:
         table.io.delete_quietly(table.paths.changelog(id_))

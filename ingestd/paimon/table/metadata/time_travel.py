@@ -90,7 +90,7 @@ def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
 def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     """Return the table on a branch, with the newest schema of the branch.
 
-    Raises ArgumentError if the branch does not exist.
+    Raises ArgumentError if the branch does not exist, FormatError if its schema file is invalid.
     """
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)

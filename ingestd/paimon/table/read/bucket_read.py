@@ -179,7 +179,10 @@ class BucketReader:
         return tuple(field for field in SYSTEM_FIELDS if wanted[field.name])
 
     def rows_of(self, section: BucketFiles, fields: Sequence[DataField]) -> pa.Table:
-        """Return the unmerged rows of all files of a section, in the order of the files."""
+        """Return the unmerged rows of all files of a section, in the order of the files.
+
+        Raises FormatError for a data file that is missing or damaged.
+        """
         return pa.concat_tables([self._file_rows(section, file, fields) for file in section.files])
 
     def _file_rows(
@@ -249,7 +252,10 @@ class PickedSection:
         return picked[~retractions(kinds)]
 
     def rows(self) -> pa.Table:
-        """Return the picked rows with the columns of both passes."""
+        """Return the picked rows with the columns of both passes.
+
+        Raises FormatError for a data file that is missing or damaged.
+        """
         groups = [] if self.at_once else column_groups(self.files, self.deciding, self.others)
         if not groups:
             return self._first((*self.deciding, *self.others))[1]

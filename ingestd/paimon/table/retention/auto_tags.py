@@ -38,7 +38,8 @@ _NO_WATERMARK = -(2**63)
 class TagPeriod:
     """The length of the periods of automatic tags, and the strftime format of the tag names.
 
-    If `is_daily`, the name of an existing tag may also end with a time, as names by Java may.
+    If `is_daily`, a time that follows the date in the name of an existing tag is ignored, because
+    Java may write such names.
     """
 
     length: timedelta

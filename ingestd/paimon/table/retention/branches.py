@@ -79,11 +79,11 @@ def check_unused_branch(table: FileStoreTable, name: str) -> None:
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     """Replace snapshots of the table by those of a branch; return the ids of the replaced ones.
 
-    The snapshots from the branch's first id on are replaced, or all (see `replaced_snapshots`), and
-    the schemas and tags from there on as well. No writer may run at the same time: its commit would
-    fail, and its expiry could delete files. After an interrupted call, the table has its older
-    snapshots, or the first ones of the branch; another call finishes it. Raises ConfigError if the
-    branch is the table's own, does not exist or has no snapshot.
+    Replaced are the snapshots from the id of the branch's first snapshot on, or all snapshots (see
+    `replaced_snapshots`), and the schemas and tags that belong to them. No writer may run at the
+    same time: its commit would fail, and its expiry could delete files. After an interrupted call,
+    the table has its older snapshots, or the first ones of the branch; another call finishes it.
+    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     replaced = replaced_snapshots(table, name)
     io, paths, branch_paths = table.io, table.paths, on_branch(table, name).paths

@@ -171,8 +171,8 @@ def partition_time(
 ) -> datetime | None:
     """Return the time of a partition, without a time zone, or None if its values do not contain it.
 
-    `names` and `values` are the names and values of the partition columns; the values are texts, as
-    Java formats their internal form. The time is the value of the first column, or the option
+    `names` are the partition columns, and `values` their values as text (None: null), with dates as
+    numbers of days since 1970. The time is the value of the first column, or the option
     `partition.timestamp-pattern` filled with the values. Raises UnsupportedError if
     `partition.timestamp-formatter` has a letter that is not supported, or no day.
     """

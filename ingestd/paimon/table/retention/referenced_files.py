@@ -100,8 +100,9 @@ class UsedFiles:
     def add_snapshot(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
         """Add all files to which a snapshot refers.
 
-        Raises FormatError if a metadata file is missing or damaged. Manifests of its changelog may
-        be missing: they were deleted with the snapshot if only a tag has kept it.
+        Manifests of its changelog may be missing, because they are deleted when the snapshot
+        expires, even if a tag keeps the snapshot. Raises FormatError if another metadata file is
+        missing, or if one is damaged.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self._add_lists(branch, lists)

@@ -247,9 +247,9 @@ class Rewrite:
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
     """Write the rows of the `old` buckets to new buckets; yield a message per bucket with rows.
 
-    `old` are all buckets of the partition of `rewrite`. Raises FormatError for a row that was in a
-    wrong bucket, because `Rewrite.may_move` excludes its new one; the files of messages that were
-    not yielded yet are then deleted.
+    `old` are all buckets of the partition of `rewrite`. Raises FormatError if an old bucket has a
+    row that cannot belong to it (see `Rewrite.may_move`); the files of messages that were not
+    yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):

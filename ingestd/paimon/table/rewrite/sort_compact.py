@@ -289,10 +289,10 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
     """Yield the rows of `read` in the given order, in parts of at most about twice `MEMORY` bytes.
 
-    Each call of `read`, of which there may be two, yields all rows; `size` is their approximate
-    size in bytes; `sample` has some of them, with the sort columns. If the rows exceed the memory
-    and nearly all are equal, each part is sorted by itself, without an order between the parts.
-    Raises StorageError if the local disk is full.
+    `read` yields all rows, and may be called twice; `size` is their approximate size in bytes;
+    `sample` has some of them, with the sort columns. If the rows exceed the memory and nearly all
+    are equal, each part is sorted by itself, without an order between the parts. Raises
+    StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:
