@@ -104,8 +104,8 @@ def present_indices(texts: Texts, *, empty: bool) -> Numbers:
 def shared_head(texts: Texts, size: int) -> bytes | None:
     """Return the common first `size` bytes of all message keys or values; None is skipped.
 
-    A text shorter than `size` counts as a whole, so the result can be shorter. Returns None if they
-    differ, or if all are None.
+    A text shorter than `size` counts as a whole, so the result can be shorter. Returns None if
+    these bytes differ, or if all texts are None.
     """
     if _in_memory(texts):
         return texts.shared_head(size)
@@ -248,9 +248,7 @@ class Comments:
         return self.table is not None or bool(self.columns)
 
     def over(self, older: "Comments") -> "Comments":
-        """Return these comments, completed by `older` for the table and for columns without a
-        comment.
-        """
+        """Return these comments; those that are missing are taken from `older`."""
         return Comments(self.table or older.table, {**older.columns, **self.columns})
 
 

@@ -79,11 +79,12 @@ class NativeAvro(Protocol):
     def read(
         self, texts: Sequence[bytes], skip: int, least: int, per_byte: int
     ) -> tuple[ArrowArray, Any] | None:
-        """Return the records as structs, and a byte for each message; None for too large arrays.
+        """Return the records as structs, and a status byte for each message.
 
         The byte is 0 for a valid message, 1 for one that does not match the schema, and 2 for one
         that has more than `least` cells plus `per_byte` cells for each byte. `skip` bytes precede
-        each record. `texts` is a list, or a sequence of the extension's Kafka reader.
+        each record. `texts` is a list, or a sequence of the extension's Kafka reader. Returns None
+        if the arrays are too large.
         """
         ...
 

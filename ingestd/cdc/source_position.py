@@ -112,8 +112,9 @@ def ordering_positions(
 ) -> npt.NDArray[np.int64]:
     """Return the positions by which rows are compared; shape (rows,).
 
-    Snapshot rows get the number below the position of the snapshot, which no change in PostgreSQL
-    or MySQL has, so that later changes are newer. The result is negative if a row has no position.
+    The number of a snapshot row is one less than the position of the snapshot, so that later
+    changes are newer. No change in PostgreSQL or MySQL has this number. The result is negative if a
+    row has no position.
     """
     return np.where(snapshot_row, position - 1, position)
 

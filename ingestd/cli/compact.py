@@ -210,7 +210,7 @@ def sort_table(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Sort `partitions` (None: all), each by `order` (columns, strategy), or only plan to."""
+    """Sort each of the `partitions` (None: all) by `order`, or only plan it; print the result."""
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)

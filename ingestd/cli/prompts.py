@@ -41,10 +41,10 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 
 
 def confirm(what: str, option: str, *, given: bool) -> None:
-    """Ask the question `what`, whether to continue, unless `given`.
+    """Ask the question `what` on the terminal, and return only if the answer is yes.
 
-    `given` is whether the user has set `option`, which confirms. Raises ConfigError if the answer
-    is no, or if there is no terminal.
+    `given` is whether the user has set `option`, which confirms; then nothing is asked. Raises
+    ConfigError if the answer is no, or if there is no terminal.
     """
     if given:
         return

@@ -52,7 +52,7 @@ def open_table(warehouse: str, name: str) -> FileStoreTable:
 
 
 def open_reference(warehouse: str, reference: TableReference) -> FileStoreTable:
-    """Open the table or the branch to which a reference refers, whose view is left to the caller.
+    """Open the table or the branch to which a reference refers, without regard to its view.
 
     Raises ConfigError if the table or the branch does not exist.
     """

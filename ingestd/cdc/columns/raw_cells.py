@@ -145,7 +145,10 @@ def single_of(value: object) -> float:
 
 
 def json_float(number: float) -> float | str:
-    """Return a number, or the text of NaN or an infinity, which are no JSON numbers."""
+    """Return a finite number unchanged, and NaN or an infinity as text.
+
+    JSON has no number for these values.
+    """
     if math.isfinite(number):
         return number
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"

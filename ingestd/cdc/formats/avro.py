@@ -28,7 +28,7 @@ class AvroFields:
 
     @property
     def refine(self) -> None:
-        """None, because an Avro schema declares only one message type."""
+        """None: messages do not state their type, because an Avro schema declares only one."""
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons

@@ -180,7 +180,7 @@ def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Concatenate batches of one table, at least one, that were decoded with the same plan."""
+    """Concatenate one or more batches of a table, all of which were decoded with the same plan."""
     first = batches[0]
     if len(batches) == 1:
         return first

@@ -73,8 +73,8 @@ def is_null(value: msgspec.Raw) -> bool:
 def read_event(payload: bytes, topic: str) -> Event | None:
     """Return the event in a payload, or None for a control message or a logical decoding message.
 
-    A control message is a heartbeat, which the name of its `topic` can show, a schema change event
-    or a transaction event. Raises RecordError if the payload is invalid.
+    Control messages are heartbeats, schema change events and transaction events. A heartbeat can be
+    recognised by the name of its `topic`. Raises RecordError if the payload is invalid.
     """
     try:
         head = _decode_head(payload)
@@ -99,10 +99,10 @@ def read_event(payload: bytes, topic: str) -> Event | None:
 def is_control(head: Head, payload: bytes, topic: str) -> bool:
     """Return whether a payload is a heartbeat, schema change event or transaction event.
 
-    `head` has the outer fields of the payload. All messages without an operation in a `topic` with
-    the name of a heartbeat topic are heartbeats. A row may have a column with the name of a field
-    of a control message, such as `ts_ms`, but it has other fields than a heartbeat or transaction
-    event, and no `source` as a schema change event has.
+    `head` has the outer fields of the payload. In a `topic` with the name of a heartbeat topic, all
+    messages without an operation are heartbeats. In other topics, heartbeats and transaction events
+    must have no fields but their own, and schema change events must have a `source`. A row with a
+    column such as `ts_ms` is therefore not mistaken for one of them.
     """
     if not is_null(head.op):
         return False

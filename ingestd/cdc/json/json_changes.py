@@ -356,9 +356,10 @@ def _rejected(
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
     """Return a batch without the row fields that are not columns, with types that fit its values.
 
-    These are the fields in `normalizer.hidden`. A CHAR or VARCHAR that is shorter than a value of
-    its column becomes a VARCHAR with the length of the longest value, and a BINARY or VARBINARY a
-    VARBINARY. If `normalizer.is_normalized`, the batch is returned unchanged.
+    These fields are those in `normalizer.hidden`. If a value is too long for its CHAR or VARCHAR
+    column, the column becomes a VARCHAR with the length of the longest value; BINARY and VARBINARY
+    columns become VARBINARY in the same way. If `normalizer.is_normalized`, the batch is returned
+    unchanged.
     """
     if normalizer.is_normalized:
         return batch

@@ -77,8 +77,8 @@ def row_specs(
 def spec_of(column: PlanColumn) -> Spec:
     """Return the native plan node of a column's values.
 
-    If the column has no reader, because all values were null so far, the node accepts only null,
-    and is read to know which rows lack the column.
+    A column has no reader if all its values were null so far. Its node accepts only null, and shows
+    which rows lack the column.
     """
     return ("choice", (NULL,)) if column.reader is None else column.encoding.spec
 
@@ -194,7 +194,7 @@ class LayoutChanges:
     offsets: Numbers
 
     def with_tombstones(self, indices: Indices, offsets: Numbers) -> "LayoutChanges":
-        """Return these changes with a delete without images for each tombstone among the messages.
+        """Return these changes and, for each tombstone among the messages, a delete without images.
 
         `offsets` are the offsets of all messages, tombstones included, and `indices` the indices of
         the messages that have these changes.
@@ -494,8 +494,8 @@ def native_reader(
 ) -> NativeReader:
     """Compile the native reader of messages with this layout, by the extension `module`.
 
-    `specs` are the nodes from which the layout was built, of which only `key` is used. `hidden` are
-    the fields of rows that are not columns.
+    The layout was built from the nodes `specs`; only their `key` is used here. `hidden` are the
+    fields of rows that are not columns.
     """
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)

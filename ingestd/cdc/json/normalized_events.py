@@ -60,8 +60,8 @@ class TableNormalizer:
     def needed_before(self, before: bytes) -> bytes:
         """Return the before image of an update if it is needed, or else the JSON text null.
 
-        The image is needed if its text may contain the name of a key column, whose value may have
-        changed, if `images` is set, or if the key columns are unknown.
+        It is needed if `images` is set, if the key columns are unknown, or if its text may contain
+        the name of a key column: the value of this column may have changed.
         """
         if self.images or not self.quoted_keys or b"\\" in before:
             # Characters of a name may be escaped.

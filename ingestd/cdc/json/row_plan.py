@@ -4,8 +4,8 @@ A row plan decodes the bytes of many messages in one call. It rejects columns th
 and skips fields that are not needed: it reads only the key of a `before` image, unless before
 images are requested. msgspec does not accept field names that must be escaped in JSON, because they
 contain quotes, backslashes or control characters. A plan has an escaped name for such a column, and
-messages that are decoded in Python are rewritten to use it first. Only such tables need a second
-pass over their messages.
+messages that Python decodes are first rewritten to contain this name. Only such tables need a
+second pass over their messages.
 """
 
 import re
@@ -93,10 +93,11 @@ class RowPlan:
     """The decoders of one table's messages, and the readers of its columns.
 
     `changes` decodes normalized events, and `keys` message keys. A column has the same struct
-    attribute in keys, in the keys of `before` images and in rows. If the table has no key or before
-    images are requested, `before` is a whole row. If messages have no key although the table has
-    one, the key is in the images. `empty_row` is a row of nulls. `specs` is None if only Python can
-    decode the rows, and `native` is None if only Python can decode normalized events.
+    attribute in keys, in the keys of `before` images and in rows. `before` images are decoded as
+    whole rows if the table has no key or before images are requested, else as keys. If messages
+    have no key although the table has one, the key is in the images. `empty_row` is a row of nulls.
+    `specs` is None if only Python can decode the rows, and `native` is None if only Python can
+    decode normalized events.
     """
 
     source: SourceTable

@@ -61,7 +61,7 @@ class SimpleFields:
 
 
 class NativeFields:
-    """A reader of the simple fields of one message type, by the native extension if installed.
+    """A reader of the simple fields of one message type that uses the native extension.
 
     Simple fields are those that the extension can decode. `columns` are the columns of `fields`, in
     the same order; `types` are the types of the schema.
@@ -89,7 +89,7 @@ class NativeFields:
     def read(self, messages: Sequence[bytes], skip: int) -> SimpleFields | None:
         """Read the simple fields of messages, skipping the first `skip` bytes of each.
 
-        Returns None if all messages must be read in Python.
+        Returns None if all messages must be read in Python, for example without the extension.
         """
         result = None if self._reader is None else self._reader.read(messages, skip)
         if result is None:

@@ -99,7 +99,7 @@ class ProtoTypes:
 
 
 def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
-    """Parse a file; `references` are the texts of the files that it imports.
+    """Parse a `.proto` file; `references` are the texts of the files that it imports.
 
     Raises ProtobufSchemaError if the schema is invalid or not supported.
     """

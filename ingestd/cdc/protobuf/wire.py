@@ -93,10 +93,10 @@ class MessageReader:
         self._fields: dict[str, dict[int, ProtoField]] = {}
 
     def fields_of(self, message: str) -> Mapping[int, ProtoField]:
-        """Return the fields of a message type by number, also of a well-known type.
+        """Return the fields of a message type by number.
 
-        `message` is the full name of the type. The result is empty for a type that is neither in
-        the schema nor well-known.
+        `message` is the full name of a type that the schema declares, or of a well-known type. The
+        result is empty for any other type.
         """
         by_number = self._fields.get(message)
         if by_number is None:

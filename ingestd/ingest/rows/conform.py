@@ -337,9 +337,8 @@ class Conformed:
     """Rows of a batch in the columns of a table, or the columns that the table must get first.
 
     `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
-    if unknown; left out if all are), and masks of omitted values; it includes the rows of
-    `failures`. It is None if the schema must change first; `beyond` then maps columns to their new
-    types.
+    if unknown; left out if all are), and masks of omitted values. Rows of `failures` are included.
+    It is None if the schema must change first; `beyond` then maps columns to their new types.
     """
 
     rows: pa.Table | None
@@ -419,8 +418,7 @@ def _beyond(
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
     """Return the columns of messages that a table lacks, or has with a type that is too narrow.
 
-    `types` has the type of each column of the messages; the result has the type of each returned
-    column.
+    `types` and the result map columns of the messages to their types.
     """
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}

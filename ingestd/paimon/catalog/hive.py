@@ -183,12 +183,10 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        If the table exists, or only its directory, raises TableExistsError or, with
-        `ignore_if_exists`, returns the table, and adds it to the metastore if necessary. Raises
-        ConfigError for the option `path`, and for a name that Hive does not allow or that a table
-        of another format has; UnsupportedError for a type that Hive does not have;
-        SchemaConflictError for a default value that is invalid for its column; ValueError if the id
-        of the schema is not 0.
+        If the table or its directory exists, raises TableExistsError or, with `ignore_if_exists`,
+        returns the table, added to the metastore if necessary. Raises ConfigError for the option
+        `path` or a name that Hive refuses, UnsupportedError for a type that Hive lacks,
+        SchemaConflictError for an invalid default value, ValueError if the id is not 0.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")

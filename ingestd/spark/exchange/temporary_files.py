@@ -20,7 +20,10 @@ def local_directory(configured: str | None = None) -> str:
 
 
 def temporary_file() -> BinaryIO:
-    """Open a file that has no name and is removed when it is closed. Raises OSError."""
+    """Open a file that has no name and is removed when it is closed.
+
+    Raises OSError if it cannot be created.
+    """
     return cast("BinaryIO", tempfile.TemporaryFile(dir=local_directory()))
 
 

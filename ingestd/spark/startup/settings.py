@@ -153,7 +153,7 @@ def uses_internals() -> bool:
 
 
 def is_confidential(name: str) -> bool:
-    """Return whether the value of a setting is a secret, by the name of the setting.
+    """Return whether the name of a setting shows that its value is a secret.
 
     Such a value must not appear on a command line.
     """

@@ -78,7 +78,7 @@ class CountingReader(DataSourceStreamReader):
 
 
 def create_archive() -> Path | None:
-    """Create the class archive if it is missing, and return its path; None if that is not possible.
+    """Create the class archive if it is missing; return its path, or None if it cannot be created.
 
     To create it, runs a Spark session, and then ends all JVMs of this process; JVMs that this
     process starts later use no class archive. Raises ConfigError if Java is missing, and
@@ -123,7 +123,7 @@ def _jobs(session: SparkSession) -> None:
 
 
 def main() -> int:
-    """Create the archive and print its path; return the exit code, 1 if that is not possible."""
+    """Create the archive and print its path; return exit code 0, or 1 if it cannot be created."""
     file = create_archive()
     if file is None:
         sys.stderr.write("no class archive was created: the JVM has no class-data sharing, or\n")
