@@ -53,7 +53,7 @@ _MOST_DIGITS = 100_000
 """Maximum absolute scale of a decimal whose value contains its scale."""
 _LONGEST_UNSCALED = 16
 
-_texts_left_out = pa.array([unavailable.TEXT, unavailable.BASE64])
+_texts_left_out = pa.array(unavailable.TEXTS)
 
 
 def _build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:

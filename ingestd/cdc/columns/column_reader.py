@@ -20,7 +20,7 @@ from msgspec import UNSET
 from ingestd.cdc.columns import raw_cells, unavailable
 from ingestd.cdc.columns.decimal_columns import within_reach
 from ingestd.cdc.columns.temporal_columns import DAY_MILLIS, read_texts
-from ingestd.cdc.columns.unavailable import BASE64, TEXT
+from ingestd.cdc.columns.unavailable import BASE64, TEXTS
 from ingestd.cdc.columns.wire_column import WireColumn, recast
 from ingestd.cdc.record_errors import PARSE_ERRORS
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
@@ -51,7 +51,7 @@ class ColumnEncoding:
     comparable: bool = True
 
 
-TEXT_ENCODING = ColumnEncoding(("text", (TEXT, BASE64)), pa.string())
+TEXT_ENCODING = ColumnEncoding(("text", TEXTS), pa.string())
 BINARY_ENCODING = ColumnEncoding(("base64", (BASE64,)), pa.binary())
 BOOLEAN_ENCODING = ColumnEncoding(("boolean",), pa.bool_())
 RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)

@@ -22,6 +22,7 @@ from ingestd.paimon.spec.data_types import DataType
 _TYPE = re.compile(r"\s*+([a-z]\w*+(?:\s++precision)?)\s*+(?:\((.*)\))?([^()]*)", re.DOTALL | re.I)
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*+)'?", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
+_CONTROL = {"0": "\0", "n": "\n", "r": "\r"}
 _MAX_PRECISION = 38
 _LOOSE_DECIMAL = DataType("DECIMAL", precision=38, scale=18)
 _BOOLEAN, _BYTES = DataType("BOOLEAN"), DataType("BYTES")
@@ -96,7 +97,8 @@ def _special(name: str, mysql_type: _Type) -> WireColumn | None:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    return match[1] or "'"
+    escaped = match[1] or "'"
+    return _CONTROL.get(escaped, escaped)
 
 
 def _plain(name: str, mysql_type: _Type, mapping: frozenset[str]) -> WireColumn:

@@ -197,16 +197,21 @@ def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
     """Return a decimal as text, or None for JSON null.
 
     Objects, which contain their scale, are converted to plain notation. So are strings if `base64`
-    is set: they are base64 unscaled integers with the scale `scale`. All other values are returned
-    unchanged. Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or
-    MsgspecError for an invalid value.
+    is set: they are base64 unscaled integers with the scale `scale`. Numbers, quoted or not, are
+    returned unchanged. Raises ValueError, TypeError, ArithmeticError, RecursionError,
+    ArrowException or MsgspecError for an invalid value.
     """
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)
         return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)
     if base64 and raw.startswith(b'"'):
         return plain_number(int.from_bytes(binary_of(_DECODE(raw)), "big", signed=True), scale)
-    return None if raw == b"null" else string_or_json(raw)
+    if raw == b"null":
+        return None
+    text = string_or_json(raw)
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return text
 
 
 def _temporal(value: object, data_type: DataType) -> Cell:

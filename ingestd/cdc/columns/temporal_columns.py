@@ -31,7 +31,10 @@ _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
 _ZONE = r"(Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
 _DATE_TEXT = re.compile(_DATE + _ZONE)
 _TIME_TEXT = re.compile(_TIME)
-_TIMESTAMP_TEXT = re.compile(f"{_DATE}[T ]{_TIME}{_ZONE}")
+_TIMESTAMP_TEXT = re.compile(
+    rf"{_DATE}(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{{1,9}}))?)?)?{_ZONE})?"
+)
+"""All texts that Arrow casts, and more. They are parsed by it if Arrow cannot cast one of them."""
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

@@ -19,17 +19,22 @@ BYTES = TEXT.encode()
 BASE64 = base64.b64encode(BYTES).decode()
 CODES = list(BYTES)
 """The placeholder in arrays of integers: one byte of the text per element."""
+HSTORE = f'{{"{TEXT}":"{TEXT}"}}'
+"""The placeholder of an hstore that is sent as JSON text, the connector's default."""
+TEXTS = (TEXT, BASE64, HSTORE)
+"""The placeholders in strings."""
 UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
 """The placeholder in arrays of UUIDs: the name-based UUID (version 3) of the text."""
 
 Find = Callable[[Sequence[Any]], list[int]]
 """Returns the indices of placeholders in the decoded values of a column."""
 
+_LENGTHS = [len(text) for text in TEXTS]
 _RAW_MAP = b'{"' + BYTES + b'"'
 _RAW_FORMS = frozenset(
     {
         msgspec.json.encode(form)
-        for form in (TEXT, BASE64, [TEXT], [BASE64], [UUID], CODES)
+        for form in (*TEXTS, [TEXT], [BASE64], [UUID], CODES)
     }
 )  # fmt: skip
 
@@ -70,7 +75,7 @@ def may_hold_text(array: Array) -> bool:
     buffer = array.buffers()[1]
     offsets = np.frombuffer(memoryview(buffer or b""), np.int32)[array.offset :][: len(array) + 1]
     lengths = np.diff(offsets)
-    return bool(((lengths == len(TEXT)) | (lengths == len(BASE64))).any())
+    return bool(np.isin(lengths, _LENGTHS).any())
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
@@ -78,7 +83,7 @@ def find_nothing(values: Sequence[Any]) -> list[int]:
     return []
 
 
-find_text: Find = _find_equal(TEXT, BASE64)
+find_text: Find = _find_equal(*TEXTS)
 find_bytes: Find = _find_equal(BYTES)
 find_array: Find = _find_equal([TEXT], [BYTES], [BASE64], [UUID], CODES)
 find_entry: Find = _find_entry

@@ -152,10 +152,10 @@ def _present(image: bytes) -> bytes:
     marks = [
         name for name, value in fields.items() if name.endswith(_MISSING) and bytes(value) in _MARKS
     ]
-    for mark in marks:
-        missing = bytes(fields.pop(mark)) == b"true"
-        if missing:
-            fields.pop(mark.removesuffix(_MISSING), None)
+    # All marks are removed first, because a mark may be named like the column of another mark.
+    missing = [mark for mark in marks if bytes(fields.pop(mark)) == b"true"]
+    for mark in missing:
+        fields.pop(mark.removesuffix(_MISSING), None)
     return image_of(fields)
 
 

@@ -161,6 +161,7 @@ def test_value_that_does_not_fit_rejects_its_record(kind: str, cell: str) -> Non
         ("enum('0','7')", "7", "7"),
         ("enum('','a')", "1", ""),
         ("enum('a','b')", "", ""),
+        (r"enum('a\nb\\n','it''s')", "1", "a\nb\\n"),
         ("enum('a','b')", None, None),
         ("set('1','2','3')", "3", ["1", "2"]),
         ("set('2','1')", "1", ["2"]),

@@ -19,6 +19,12 @@ def test_unscaled_integers_are_texts_without_an_exponent(raw: bytes, text: str |
     assert raw_cells.number_text_cell(raw, 8, base64=True) == text
 
 
+@pytest.mark.parametrize("raw", [b"true", b"[1]", b'"abc"', b'"NaN"', b'""', b'"1_0"'])
+def test_a_value_that_is_no_number_is_not_the_text_of_a_decimal(raw: bytes) -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        raw_cells.number_text_cell(raw, 0, base64=False)
+
+
 ADDRESS = DataType("ROW", fields=(DataField(0, "city", DataType("STRING")),))
 
 

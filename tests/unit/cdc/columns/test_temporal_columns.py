@@ -64,6 +64,21 @@ def test_offsets_that_no_time_zone_has_are_refused(zone: str) -> None:
         read_texts([f"2024-02-29T12:34:56{zone}"], LTZ)
 
 
+@pytest.mark.parametrize("clock", ["", "T10", " 10", "T10:11", "T10:11:12", "T10:11:12.5"])
+@pytest.mark.parametrize("zone", ["", "Z", "+01", "+0100", "-01:30", "+23:59"])
+@pytest.mark.parametrize("kind", ["TIMESTAMP(3)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"])
+def test_text_that_is_valid_alone_is_valid_among_others(clock: str, zone: str, kind: str) -> None:
+    data_type, text = parse_type(kind), f"2024-02-29{clock}{zone}"
+    other = "-0001-01-01T00:00:00Z"  # Arrow does not parse it
+    try:
+        alone = read_texts([text], data_type)
+    except ValueError:
+        with pytest.raises(ValueError, match="ISO timestamp"):
+            read_texts([text, other], data_type)
+    else:
+        assert numbers(read_texts([text, other], data_type))[:1] == numbers(alone)
+
+
 def test_slow_and_fast_parser_agree() -> None:
     start = datetime(1, 1, 1, tzinfo=UTC)
     moments = [start + timedelta(days=36500.123456 * n, microseconds=n) for n in range(99)]

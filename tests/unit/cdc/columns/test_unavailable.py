@@ -15,6 +15,8 @@ FORMS: list[tuple[dict[str, Any], Any, Any]] = [
     (field("v", "string"), unavailable.TEXT, "x"),
     (field("v", "string"), unavailable.TEXT, "y" * len(unavailable.TEXT)),
     (field("v", "string"), unavailable.BASE64, "x"),
+    (field("v", "string", "io.debezium.data.Json"),
+     '{"__debezium_unavailable_value":"__debezium_unavailable_value"}', '{"k":"v"}'),
     (field("v", "bytes"), unavailable.BASE64, "/w=="),
     (field("v", "array", items={"type": "string"}), [unavailable.TEXT], ["x", unavailable.TEXT]),
     (field("v", "array", items={"type": "int32"}), unavailable.CODES, [95]),

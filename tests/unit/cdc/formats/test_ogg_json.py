@@ -22,6 +22,11 @@ def test_a_mark_is_not_a_column(mark: object) -> None:
     assert rows({"id": 1, "v": 5, "v_isMissing": mark}) == [{"id": 1, **kept}]
 
 
+@pytest.mark.parametrize("names", [("v_isMissing_isMissing", "v_isMissing"), ("v_isMissing",) * 2])
+def test_a_mark_can_be_marked_itself(names: tuple[str, str]) -> None:
+    assert rows({"id": 1, "v": 5, names[0]: True, names[1]: True}) == [{"id": 1}]
+
+
 def test_a_column_with_a_name_like_a_mark_is_kept() -> None:
     row = {"id": 1, "part_isMissing": "left wheel"}
     assert rows(row) == [row]
