@@ -23,7 +23,7 @@ class ConfigShape:
 
     @property
     def is_value(self) -> bool:
-        """Whether the content is a single value or a list."""
+        """Whether a configuration has a single value or a list at the path."""
         return not self.keys and self.element is None
 
     def at(self, path: Path) -> "ConfigShape | None":

@@ -57,7 +57,7 @@ def validation_errors_of(
 ) -> list[ValidationIssue]:
     """Convert an error of pydantic to the issues of a configuration, with locations.
 
-    `shape` has the allowed keys, of which the message about an unknown key names the most similar.
+    `shape` has the allowed keys; the message about an unknown key proposes the most similar one.
     """
     issues = []
     for detail in error.errors(include_url=False, include_input=False):

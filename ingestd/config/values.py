@@ -28,8 +28,8 @@ NO_KEYS = "none"
 def is_http_url(text: str) -> bool:
     """Return whether a text is an absolute URL for HTTP or HTTPS, without blanks.
 
-    The client would quote a URL with blanks, which may contain a secret, in the error of a request.
-    Raises ValueError for an invalid host or port.
+    Blanks are refused because the client would quote the URL, which may contain a secret, in the
+    error of a request. Raises ValueError for an invalid host or port.
     """
     url = urlsplit(text)
     if not text.isprintable() or " " in text or url.port == 0:

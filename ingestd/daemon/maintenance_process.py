@@ -89,7 +89,7 @@ class Opening:
 
 
 class MaintenanceClient:
-    """The client of one process, which is started for the first job and again after its exit.
+    """A client of one maintenance process; starts it for the first job, and again after its exit.
 
     Only `pid` may be read by other threads. A process that has lowered its priority cannot raise it
     again, so an urgent job is then run by a new process.

@@ -44,14 +44,13 @@ _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
 def divergences(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> dict[TopicAndPartition, int]:
-    """Return, for each log that differs from the records that were read, the first such offset.
+    """Return the offset from which a log differs from the records that were read, by log.
 
-    `positions` are the (offset, leader epoch) pairs up to which logs were read. The result contains
-    only diverging topic partitions, with -1 if the broker does not know the epoch. A log that
-    begins after an offset, because older records have expired, has not diverged.
-
-    Raises SourceSilentError if no response arrives for `seconds`, SourceError for an unexpected
-    response or if the brokers reject the client, and ConfigError for invalid properties.
+    `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition was
+    read. Only topic partitions that diverge are in the result, with -1 if the broker does not know
+    the epoch. A log that begins after an offset, because older records have expired, has not
+    diverged. Raises SourceSilentError if no response arrives for `seconds`, SourceError for an
+    unexpected response or if the brokers reject the client, and ConfigError for invalid properties.
     """
     ends: dict[TopicAndPartition, int] = {}
     for partition, message in _first_responses(source, positions, seconds):

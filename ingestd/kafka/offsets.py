@@ -156,18 +156,19 @@ class OffsetClient:
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return, for each log that differs from the records that were read, the first such offset.
+        """Return the offset from which a log differs from the records that were read, by log.
 
-        `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
-        contains only diverging logs. The offset -1 stands for a log that does not know the epoch,
-        and thus is a different log.
+        `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
+        was read. Only topic partitions that diverge are in the result, with -1 if the log does not
+        have the epoch.
         """
         return divergences(self.source, positions, self._admin.seconds) if positions else {}
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return the checksum of the record just before each offset, if the log has the record.
+        """Return the checksum of the record just before each offset, if the log has this record.
 
-        An offset before which the log has no record, or no longer has it, has no entry.
+        An offset has no entry in the result if the log has no record just before it, or no longer
+        has this record.
         """
         return fingerprints(self.source, offsets, self._admin.seconds) if offsets else {}
 

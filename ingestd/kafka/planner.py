@@ -30,11 +30,11 @@ class EpochCluster(Cluster, Protocol):
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return, for each log that differs from the records that were read, the first such offset.
+        """Return the offset from which a log differs from the records that were read, by log.
 
-        `positions` are the (offset, leader epoch) pairs up to which logs were read. The result
-        contains only diverging logs. The offset -1 stands for a log that does not know the epoch,
-        and thus is a different log.
+        `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
+        was read. Only topic partitions that diverge are in the result, with -1 if the log does not
+        have the epoch.
         """
 
 

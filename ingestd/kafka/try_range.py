@@ -99,8 +99,8 @@ def out_of_memory(memory: int) -> str:
 def main() -> int:
     """Read the ranges that the JSON document at standard input states, and return the exit code.
 
-    The document is written by `start_try`, whose docstring explains the exit code 0; any other
-    means that the ranges could not be read. Limits the memory of this process.
+    `start_try` writes the document and explains exit code 0. Any other code means that the ranges
+    could not be read. Limits the memory of this process.
     """
     document = json.load(sys.stdin)
     memory = int(document["memory"])

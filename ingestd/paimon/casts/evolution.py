@@ -294,7 +294,8 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 def masked_offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
     """Return the offsets (n + 1,) of n lists or maps.
 
-    Each is where a list or map begins, or null if that is null; the last is where the last ends.
+    Offset i is where list or map i begins, or null if it is null; the last offset is where the last
+    list or map ends.
     """
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)

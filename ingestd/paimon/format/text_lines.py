@@ -24,8 +24,8 @@ def read_lines(io: FileIO, path: str, delimiter: str) -> list[str]:
     """Return the lines of a file, without `delimiter` at their ends.
 
     If `delimiter` is a line break, every kind of line break separates lines. Raises
-    FileNotFoundError if the file does not exist, FormatError if it is damaged, UnsupportedError for
-    its compression.
+    FileNotFoundError if the file does not exist, FormatError if it is damaged, UnsupportedError if
+    its compression is not supported.
     """
     stored, extension = io.read_bytes(path), path.rpartition(".")[2]
     unpack = _COMPRESSIONS.get(extension, bytes)

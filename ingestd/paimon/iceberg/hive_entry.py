@@ -34,12 +34,12 @@ class HiveEntry:
     identifier: Identifier
 
     def point_to(self, store: MetadataStore, version: int, schema: TableSchema) -> None:
-        """Make the metadata document of a version, which `store` has, the one that readers open.
+        """Point the entry to the metadata document of a version, so that readers open it.
 
-        The entry and its database are created if they do not exist. `schema` has the columns of the
-        entry. Raises ConfigError if the name belongs to a table that is not an Iceberg table,
-        UnsupportedError for a type that Hive does not have, StorageError if the metastore does not
-        respond.
+        `store` has the document. The entry and its database are created if they do not exist.
+        `schema` has the columns of the entry. Raises ConfigError if the name belongs to a table
+        that is not an Iceberg table, UnsupportedError for a type that Hive does not have,
+        StorageError if the metastore does not respond.
         """
         document = store.document_path(version)
         database, name = self.identifier.database, self.identifier.table

@@ -227,9 +227,9 @@ def partition_fields(schema: TableSchema) -> list[Json]:
 
 
 def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
-    """Return a copy of a document in which the tags are those of `tags` whose snapshots it has.
+    """Return a copy of a document whose tags are replaced by `tags`, snapshot ids by name.
 
-    `tags` are snapshot ids by name.
+    Tags of snapshots that the document does not have are left out.
     """
     return {**document, "refs": _refs(tags, document["snapshots"])}
 

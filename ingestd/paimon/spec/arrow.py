@@ -281,7 +281,7 @@ def _physical_leaf(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def with_leaves(arrow_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type with `leaf(t)` in place of each type `t` in it that contains no other type."""
+    """Return a type with its innermost types replaced; `leaf` returns the new type of each."""
 
     def changed(field: ArrowField) -> ArrowField:
         return field.with_type(with_leaves(field.type, leaf))

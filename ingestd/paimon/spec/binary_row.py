@@ -58,10 +58,11 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Return False for a DECIMAL of more than 18 digits or a timestamp of more than 3; else True.
+    """Return whether a type is compact.
 
-    Values of types that are not compact are always stored in the variable-length part, where even a
-    null takes space.
+    All types are, except a DECIMAL of more than 18 digits and a timestamp of more than 3 digits.
+    Values of these types are always stored in the variable-length part, where even a null takes
+    space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION

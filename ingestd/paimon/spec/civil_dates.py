@@ -14,7 +14,7 @@ _Days = TypeVar("_Days", int, npt.NDArray[np.int64])
 
 
 def civil_date(days: _Days) -> tuple[_Days, _Days, _Days]:
-    """Return year, month (1 to 12) and day (1 to 31) of days since 1970, of one or of an array."""
+    """Convert days since 1970, a number or an array, to year, month (1 to 12) and day (1 to 31)."""
     era, day_of_era = divmod(days + _DAYS_TO_YEAR_0, DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365

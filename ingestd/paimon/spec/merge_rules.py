@@ -86,7 +86,7 @@ class MergeRules:
     merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns, not among `columns`, that a merge needs if only `columns` are read.
+        """Return the further columns that a merge needs if only `columns` are read.
 
         These are the sequence fields, and the sequence columns of the groups that contain one of
         `columns` or whose deletions delete the whole row.

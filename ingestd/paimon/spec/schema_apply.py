@@ -316,11 +316,11 @@ def replace_column(fields: Fields, column: DataField) -> Fields:
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return `fields` with `change` applied to the fields that the last name of `path` is among.
+    """Return `fields` with `change` applied to the ROW that contains the field at a path.
 
-    `change` is called with `fields` itself if the path has one name, else with all fields of the
-    nested ROW that the path leads to. Raises SchemaConflictError if the path does not exist, except
-    for its last name, which `change` may look up or add.
+    `change` takes and returns the fields of this ROW. If the path has one name, they are `fields`
+    itself. Raises SchemaConflictError if the path does not exist, except for its last name, which
+    `change` may look up or add.
     """
     if len(path) == 1:
         return change(fields)
