@@ -317,7 +317,7 @@ class ChangeBatch:
 
     A chunk can produce several batches of one table; `offset` orders their rows, and rows with the
     same offset are adjacent. `position` orders changes in the log of the source database, and is -1
-    if unknown. Known positions are equal only for rows of a snapshot, which `snapshot_row` marks,
+    if unknown. Known positions are equal only for rows of a snapshot (marked in `snapshot_row`),
     for a change that was sent again, and for the two rows of an update. An update has two rows if
     it changed a key or if before images are requested, in which case deletes have all values, too.
     `unavailable` marks values that the source omitted and that are null in `columns`: the old value

@@ -93,7 +93,7 @@ class OverlaidImage(Generic[_ColumnT]):
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of the changes that have an image in the set that applies to them."""
+        """A mask (n,) of the changes with an image in the set that `over` selects for them."""
         there: Mask = np.where(self.over, self.second.there, self.first.there)
         return there
 
@@ -104,7 +104,7 @@ class OverlaidImage(Generic[_ColumnT]):
         return lacking
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column, each from the image that applies to its change.
+        """Return the cells (n,) of a column, from `second` where `over` is set, else from `first`.
 
         Only the images in the mask `wanted` (n,) are read (None: all). Returns None if no image has
         the column. Raises ValueError, TypeError, ArithmeticError, RecursionError, ArrowException or

@@ -231,7 +231,7 @@ class MessageSelection:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """Options that override the source in `config`, or without `config`, define it.
+    """Options that override the source in `config` or, without `config`, define a source.
 
     `kafka` are client properties as `NAME=VALUE`, `registry` is the URL of the schema registry, and
     `type_mapping` are options such as `to-string`.

@@ -27,7 +27,7 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableNormalizer:
-    """A normalizer for messages of one table whose rows have the same columns.
+    """A converter of row changes of one table, all with the same columns, to normalized events.
 
     `key_names` are the key columns in the messages. `columns` are the columns whose types the
     messages contain, or None if they contain no types. `hidden` are fields of rows that are not
@@ -115,7 +115,7 @@ class TruncateEvent(NamedTuple):
 
 
 class TableNormalizers:
-    """A cache of normalizers by the message fields, such as the table name, that determine them.
+    """A cache of table normalizers, by message fields such as the table name.
 
     If `images` is set, cached normalizers keep before images.
     """

@@ -109,9 +109,9 @@ class MaintenanceScheduler:
         """Return the next job and mark it as running, or return None if no job can run now.
 
         Compactions precede expiries, except an expiry that has been due for a whole interval.
-        `choice` limits the due compactions: "all" sets no limit, "pressing" includes only
-        compactions that should not wait for the end of a backlog, and "rested" also those of all
-        tables that were not compacted in the last two seconds.
+        `choice` limits the due compactions: "pressing" selects those that should not wait for the
+        end of a backlog, "rested" in addition those of tables not compacted in the last two
+        seconds, and "all" every due compaction.
         """
         job = self._next_expiry(now - self._pace.expiry_interval)
         job = job or self._next_compaction(now, choice) or self._next_expiry(now)

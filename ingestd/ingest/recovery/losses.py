@@ -78,8 +78,8 @@ class Coverage:
     """The offsets that each table covers in each log: those whose rows it already contains.
 
     `tables` has the covered offsets of each table. `finished` has the offsets up to which the
-    pipeline has committed, which are the covered offsets of a table that is created later. `origin`
-    has the first offset that the pipeline reads in each log, unless this is 0.
+    pipeline has committed; a table that is created later covers these. `origin` has the first
+    offset that the pipeline reads in each log, unless this is 0.
     """
 
     tables: Mapping[str, Vector]
@@ -118,9 +118,9 @@ def lost_ranges(
 ) -> list[Loss]:
     """Return the losses of records that tables lack and existing logs no longer have.
 
-    `divergences` maps a log to the offset from which it differs from the records that were read,
-    and `replaced_logs` are logs whose last covered record is a different one. `policies` maps
-    sources to their policy for offsets that are out of range.
+    `divergences` maps a log to the offset from which it differs from the records that were read.
+    `replaced_logs` are logs that have another record in place of the last covered one. `policies`
+    maps sources to their policy for offsets that are out of range.
     """
     losses: list[Loss] = []
     for log, state in {**_deleted_partitions(covered, logs), **logs.states}.items():
@@ -263,8 +263,9 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
 def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     """Return the losses for which a dead letter is written, one for each table and range.
 
-    The dead-letter table `dead_letters` and tables that do not exist yet are included only if no
-    other table lacks the range, and only for records that had not been read when the log lost them.
+    Losses of the dead-letter table `dead_letters` and of tables that do not exist yet are included
+    only if no other table lacks the range, and if the records had not been read before they were
+    lost.
     """
     all_losses = list(losses)
     others = {

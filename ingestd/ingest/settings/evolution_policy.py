@@ -98,8 +98,8 @@ class EvolutionPolicy:
 def check_policy(policy: EvolutionPolicy) -> None:
     """Raise ConfigError if settings contradict each other.
 
-    That is so if `on_refused` needs changes that `mode` does not allow, if a new name in `aliases`
-    is also an old name or a dropped column, or if an old name has two new names.
+    These are contradictions: `on_refused` needs changes that `mode` does not allow; a new name in
+    `aliases` is also an old name or a dropped column; an old name has two new names.
     """
     mode, on_refused = policy.mode or "evolve", policy.on_refused
     if on_refused == "string" and mode != "evolve":
@@ -202,8 +202,8 @@ def _crowded(policy: EvolutionPolicy) -> str:
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:
     """Return whether a column can become STRING if no other type fits, and `policy` allows it.
 
-    Key columns, partition columns and columns that are STRING already cannot, nor can a column that
-    the table lacks or whose type has no cast to STRING.
+    False for key and partition columns, for columns that are STRING already, for columns that the
+    table lacks, and for types without a cast to STRING.
     """
     if policy.mode not in (None, "evolve") or not _is_plain(schema, name):
         return False

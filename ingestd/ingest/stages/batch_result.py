@@ -34,12 +34,12 @@ class WriteOutcome:
 class AttemptResult:
     """The combined result of all tasks of one run of a batch.
 
-    If `runs_again`, nothing is committed. The driver evolves schemas by the `discoveries` (new
-    tables, and new or wider columns), decides on the `truncates`, replaces the contexts of
-    truncated tables by `TableContext.truncated`, sets the owners of `contested` tables in
-    `BatchContext.owners`, and runs the batch again. A table is contested if source tables claim it
-    that must not share it; its entry has those that may keep it. If ranges are `unreadable`, the
-    batch must run again without them.
+    If `runs_again`, nothing is committed, and the batch is run again. Before that, the driver
+    evolves schemas by the `discoveries` (new tables, and new or wider columns) and decides on the
+    `truncates`; the contexts of truncated tables are replaced by `TableContext.truncated`, and the
+    owners of `contested` tables are set in `BatchContext.owners`. A table is contested if source
+    tables claim it that must not share it; its entry has those that may keep it. If ranges are
+    `unreadable`, the batch must run again without them.
 
     Otherwise `messages` has an entry for each table with rows, and truncated tables are committed
     with `overwrite`. `source_tables`, `topics` and `reached` (the newest source position) are the

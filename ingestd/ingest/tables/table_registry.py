@@ -243,8 +243,8 @@ class TableRegistry:
         """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
         If `ranges` are given, the context contains only the dead-letter table, truncated tables,
-        tables that have had rows of the topics of the ranges, tables that lack earlier batches, and
-        tables in `also`; its `others` are the names of all other tables.
+        tables that have had rows from the topics of the ranges, tables that lack earlier batches,
+        and tables in `also`. Its `others` are the names of all other tables.
         """
         settings, topics, included = self._settings, self.keys, set(self.tables)
         if ranges is not None:

@@ -379,8 +379,8 @@ def upload_new(
     """Upload a file to a key that must be free; `path` is the object's name in errors.
 
     Small files are uploaded with one conditional put, by `create`, larger ones in parallel parts,
-    with at most 32 MB in memory. Data files have random names, so an object that after an error has
-    exactly the bytes of the file was written by a request whose response was lost. Parts of an
+    with at most 32 MB in memory. Data files have random names: if an object has exactly the bytes
+    of the file after an error, the upload succeeded, and only its response was lost. Parts of an
     aborted upload stay invisible in the store until it removes them.
 
     Raises StorageError if the key is taken, and errors of the store's library.

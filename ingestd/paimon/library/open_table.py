@@ -266,8 +266,8 @@ class Table:
         """Return the snapshots that have not expired as an Arrow table, oldest first.
 
         Columns: `snapshot`, an id; `committed`, a UTC timestamp; `kind`, such as APPEND; `schema`,
-        an id; `changed` and `total`, the records that the snapshot added minus those that it
-        removed, and the records of the table, both counted before they are merged by key (null if
+        an id; `changed`, the records that the snapshot added minus those that it removed; `total`,
+        the records of the table. Records are counted before they are merged by key (null if
         unknown).
         """
         snapshots = self.snapshots()

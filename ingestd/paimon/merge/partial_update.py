@@ -37,9 +37,9 @@ _FOLLOW = FieldFunction(LAST_VALUE)
 class GroupOrder:
     """The order of a merge's events in one sequence group.
 
-    `counts` (n,) marks the events to consider. Of these, `known` (n,) marks the events whose
-    sequence columns are not all null, and `accepted` (n,) the known events that are not older than
-    an earlier known event of their key.
+    `counts` (n,) marks the events to consider. Of these, `known` (n,) marks the events with a value
+    in any sequence column. Of the known events, `accepted` (n,) marks those that are not older than
+    an earlier one of their key.
     """
 
     def __init__(

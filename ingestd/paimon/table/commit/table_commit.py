@@ -205,8 +205,8 @@ def commit(
 ) -> CommitResult:
     """Commit changes that were planned on `state` on top of the newest snapshot.
 
-    If `state` is of the newest snapshot, manifests of the table are read only to merge them, and to
-    check a change that deletes files or a table that was ever rescaled. An identifier at or below
+    If `state` is of the newest snapshot, manifests of the table are read only to merge them, to
+    check a change that deletes files, or if the table was ever rescaled. An identifier at or below
     the newest one of the user is a replay and changes nothing; its content is not compared.
     `BATCH_COMMIT_IDENTIFIER` is never a replay. `now_ms` is the time of the snapshot (ms of the
     epoch). With `allow_empty`, a committable without changes becomes an empty APPEND.

@@ -105,10 +105,9 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
     """Return the ids of the snapshots of the table that `fast_forward` replaces.
 
-    These are the snapshots from the first id of the branch on. If the snapshot before that id is
-    missing in the table, or is not the one on which the first snapshot of the branch was committed,
-    all snapshots of the table are replaced. Raises ConfigError if the branch is the table's own,
-    does not exist or has no snapshot.
+    These are the snapshots from the first id of the branch on. All snapshots are replaced, unless
+    the snapshot before that id is the one on which the first snapshot of the branch was committed.
+    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")

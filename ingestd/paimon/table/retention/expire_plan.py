@@ -126,8 +126,8 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
     """Return the id of the first snapshot to keep; at most `window.earliest` if nothing expires.
 
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
-    the maximum number, a snapshot expires if its successor is older than the retention time, so
-    that a reader that began when it was the newest snapshot had this time to finish. At most
+    the maximum number, a snapshot expires if its successor is older than the retention time: each
+    reader that began when the snapshot was the newest has had this time to finish. At most
     `retention.limit` snapshots expire. `time_of` returns the commit time of a snapshot id (None: it
     does not exist); times are in milliseconds of the epoch.
     """
