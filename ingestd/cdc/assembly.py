@@ -87,8 +87,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
-    rows = _Rows(changes)
-    layout = rows.layout
+    layout = (rows := _Rows(changes)).layout
     columns, types, unavailable = dict[str, Array](), dict[str, DataType](), dict[str, Mask]()
     for column in changes.columns:
         if column.table_type is None:
@@ -119,6 +118,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         snapshot_row=changes.snapshot_row[taken],
         unavailable=unavailable,
         lacking=rows.lacking_columns() if changes.sought else {},
+        partial=changes.partial,
     )
 
 

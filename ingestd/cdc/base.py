@@ -322,7 +322,8 @@ class ChangeBatch:
     it changed a key or if before images are requested, in which case deletes have all values, too.
     `unavailable` marks values that the source omitted and that are null in `columns`: the old value
     in the table is still valid. `lacking` marks inserts and updates whose message lacks a column
-    that others have, if this was requested.
+    that others have, if this was requested. If `partial`, updates omit columns that they did not
+    change, so a column that the batch lacks is omitted if the table has it.
     """
 
     source: SourceTable
@@ -335,6 +336,7 @@ class ChangeBatch:
     snapshot_row: npt.NDArray[np.bool_]
     unavailable: Mapping[str, npt.NDArray[np.bool_]]
     lacking: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    partial: bool = False
 
     def lacks(self, name: str) -> npt.NDArray[np.bool_]:
         """Return a mask (rows,) of the rows whose message lacks a column, as far as known."""
@@ -358,6 +360,7 @@ class ChangeBatch:
             snapshot_row=self.snapshot_row[mask],
             unavailable={name: omitted[mask] for name, omitted in self.unavailable.items()},
             lacking={name: lacking[mask] for name, lacking in self.lacking.items()},
+            partial=self.partial,
         )
 
 

@@ -199,6 +199,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
         snapshot_row=np.concatenate([batch.snapshot_row for batch in batches]),
         unavailable=_joined_marks(batches),
         lacking=_joined_lacking(plan, batches) if plan.wants.presence else {},
+        partial=first.partial,
     )
 
 

@@ -550,13 +550,11 @@ class _Column:
             column = self._batch.columns.column(name)
             source = self._batch.types[name]
             values, failed = cast_values(column, source, self._target.type)
-            self._fail(
-                failed & ~self._unused,
-                "cast" if refused is None else "schema",
-                "cast" if refused is None else "refused-change",
-                f"column {name}: a value of {source} does not fit {self._target.type}"
-                + (f"; {refused}" if refused else ""),
-            )
+            if failed.any():
+                kind = ("cast", "cast") if refused is None else ("schema", "refused-change")
+                message = f"column {name}: a value of {source} does not fit {self._target.type}"
+                why = f"; {refused}" if refused else ""
+                self._fail(failed & ~self._unused, *kind, message + why)
         if not self._target.type.nullable and values.null_count:
             values = self._without_nulls(values)
         return values

@@ -25,7 +25,7 @@ from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.dead_letters.stored_records import without_stored
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
-from ingestd.ingest.rows.chunk_cache import ChunkCache, ChunkKey, NotCachedError
+from ingestd.ingest.rows.chunk_cache import CachedChunk, ChunkCache, ChunkKey, NotCachedError
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
 from ingestd.ingest.rows.rejected_records import rejected_record
 from ingestd.ingest.rows.slot_assignment import assign_slots
@@ -60,8 +60,8 @@ def decode_ranges(
     """Decode the ranges of one task, and yield (slot, blob) pairs for the write stage.
 
     A slot is the number of the write task that gets the blob. `fetch` reads a range; None reads it
-    from Kafka. `cache` holds chunks of new tables between two runs of the batch. The last pair is
-    the report of the task, in slot `task_index` modulo the number of slots. If the batch must run
+    from Kafka. `cache` holds decoded chunks between two runs of the batch. The last pair is the
+    report of the task, in slot `task_index` modulo the number of slots. If the batch must run
     again, every slot also gets an abort marker, so that nothing is written. Decoding continues, so
     that one run discovers all schema differences.
 
@@ -110,6 +110,9 @@ class _DecodeTask:
         self._cache = cache
         self._cached_until: dict[tuple[str, str, int], int] = {}
         """By topic partition, the end of the cached chunks that cover a range from its start."""
+        self._held: list[tuple[ChunkKey, CachedChunk]] = []
+        """The chunks to cache if a later one makes the batch run again."""
+        self._held_bytes = 0
         self._task_index = task_index
         self._targets = Targets(context)
         self._findings = Findings(context.sources, context.event_time_columns())
@@ -136,15 +139,29 @@ class _DecodeTask:
         return offset_range
 
     def keep(self, cache: ChunkCache, source: str, chunk: RecordChunk, decoded: Decoded) -> None:
-        """Cache a chunk if all before it in its range are cached and its tables do not exist."""
+        """Cache a chunk if all before it in its range are cached, and the batch runs again.
+
+        Until a chunk makes the batch run again, chunks are held in memory, with columns of at most
+        `max_chunk_bytes`.
+        """
         where = (source, chunk.topic, chunk.partition)
         start = self._cached_until.pop(where, None)
-        if start is None or not self._findings.runs_again:
+        if start is None:
             return
-        key, known = ChunkKey(*where, start, source in self.images), self._known(*where[:2])
-        is_new = not any(batch.source in known for batch in decoded.batches)
-        if is_new and cache.put(key, chunk, decoded):
-            self._cached_until[where] = int(chunk.offsets[-1]) + 1
+        cached = CachedChunk.of(chunk, decoded, self._known(*where[:2]))
+        if cached is None:
+            return
+        self._held.append((ChunkKey(*where, start, source in self.images), cached))
+        self._held_bytes += cached.size
+        self._cached_until[where] = int(chunk.offsets[-1]) + 1
+        if self._findings.runs_again:
+            for held in self._held:
+                cache.put(*held)
+        elif self._held_bytes > self._context.max_chunk_bytes:
+            self._cached_until.clear()
+        else:
+            return
+        self._held, self._held_bytes = [], 0
 
     def _known(self, source: str, topic: str) -> TargetColumns:
         return TargetColumns(self._context, self._targets, source, topic)
@@ -216,6 +233,7 @@ class _DecodeTask:
     def decode_with_before_images(self, source: str, chunk: RecordChunk) -> Decoded:
         """Decode a chunk with before images; `decode` then includes them in all later chunks."""
         self.images.add(source)
+        self._cached_until.clear()  # the chunk was not decoded as it is sent
         return self.decode(source, chunk)
 
     def shape_all(self, source: str, chunk: RecordChunk, decoded: Decoded) -> list[ShapedRows]:

@@ -92,7 +92,7 @@ class MapSideDedup:
         if not keeps_newest(target.table):
             yield from _blobs(target.identifier, where, rows, slots)
             return
-        self._bytes += rows.nbytes
+        self._bytes += rows.get_total_buffer_size()  # cheaper than the exact size
         self._held.setdefault((target.identifier, where), _Held()).parts.append((rows, slots))
 
     @property

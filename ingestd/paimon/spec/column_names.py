@@ -61,12 +61,9 @@ def nested_name_problems(
     Columns without a problem are left out. `types` are the columns with their types, `options` the
     table options.
     """
-    columns: dict[str, str] = {}
+    formats, columns = _particular_formats(options), dict[str, str]()
     for name, data_type in types.items():
-        problems = (
-            nested_name_problem(data_type, particular_format)
-            for particular_format in _particular_formats(options)
-        )
+        problems = (nested_name_problem(data_type, file_format) for file_format in formats)
         problem = next((candidate for candidate in problems if candidate is not None), None)
         if problem is not None:
             columns[name] = problem

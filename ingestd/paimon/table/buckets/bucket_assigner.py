@@ -144,6 +144,8 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
             f"table {table.name}: 'bucket-function.type' = '{options.bucket_function}' is not "
             f"supported for the bucket key {', '.join(keys)}"
         )
+    if n == 1:
+        return np.zeros(rows.num_rows, np.int32)
     if options.bucket_function == "mod":
         return mod_buckets(columns[0], n)
     if options.bucket_function == "hive":
