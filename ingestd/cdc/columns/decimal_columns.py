@@ -80,8 +80,10 @@ def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.Da
     array = pa.Array.from_buffers(
         pa.decimal128(38, wire_scale), len(binary), [validity, pa.py_buffer(words.tobytes())]
     )
-    # 16 bytes can contain 39 digits, which casts do not check.
+    # 16 bytes can contain 39 digits, which casts do not check, and validation only above -2^127.
     array.validate(full=True)
+    if (words.view(np.int64)[:, 1] == np.iinfo(np.int64).min).any():
+        raise ValueError("a value has more than 38 digits, which does not fit")
     return array if array.type == target else array.cast(target)
 
 

@@ -30,7 +30,7 @@ from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, JsonKin
 from ingestd.cdc.columns.raw_cells import string_or_json
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
-from ingestd.paimon.spec.arrow import Array, new_infinities, to_arrow_type
+from ingestd.paimon.spec.arrow import Array, cast_exactly, new_infinities, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     CHARACTER_ROOTS,
@@ -106,7 +106,7 @@ def read_source_texts(texts: Array, data_type: DataType) -> Array:
         return _temporal(texts, data_type)
     if root in BINARY_ROOTS:
         return texts.cast(pa.binary())
-    values = texts.cast(arrow_type)
+    values = cast_exactly(texts, arrow_type)
     if root in ("FLOAT", "DOUBLE") and new_infinities(texts, values):
         raise OverflowError(f"out of range of {data_type}")
     return values

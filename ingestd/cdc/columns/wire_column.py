@@ -20,7 +20,13 @@ from ingestd.cdc.columns.temporal_columns import (
     read_texts,
     time_of_day,
 )
-from ingestd.paimon.spec.arrow import Array, has_hexadecimals, new_infinities, to_arrow_type
+from ingestd.paimon.spec.arrow import (
+    Array,
+    cast_exactly,
+    has_hexadecimals,
+    new_infinities,
+    to_arrow_type,
+)
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -158,7 +164,7 @@ def _plain(array: Array, declared: DataType) -> Array:
     from_text = pa.types.is_string(array.type)
     if from_text and declared.root in INTEGER_ROOTS and has_hexadecimals(array):
         raise ValueError("not an integer")
-    values = array.cast(to_arrow_type(declared))
+    values = cast_exactly(array, to_arrow_type(declared))
     if pa.types.is_floating(values.type) and new_infinities(array, values):
         raise OverflowError(f"out of range of {declared}")
     return values

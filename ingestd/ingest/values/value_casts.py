@@ -12,7 +12,12 @@ from ingestd.cdc.columns.wire_column import texts_of
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
-from ingestd.paimon.spec.arrow import has_hexadecimals, new_infinities, to_arrow_type
+from ingestd.paimon.spec.arrow import (
+    cast_exactly,
+    has_hexadecimals,
+    new_infinities,
+    to_arrow_type,
+)
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -129,7 +134,7 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
     to_integers = target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS
     if to_integers and has_hexadecimals(chunk):
         raise pa.ArrowInvalid("not an integer")
-    return pc.cast(chunk, arrow_type)
+    return cast_exactly(chunk, arrow_type)
 
 
 def _texts(chunk: Values, source: DataType) -> Values:
@@ -140,6 +145,8 @@ def _texts(chunk: Values, source: DataType) -> Values:
 
 
 def _floats(chunk: Values, arrow_type: pa.DataType) -> Values:
+    if pa.types.is_decimal(chunk.type):
+        return cast_exactly(chunk, arrow_type)
     floats: Values = pc.cast(chunk, arrow_type, safe=False)
     if new_infinities(chunk, floats):
         raise pa.ArrowInvalid(f"out of range of {arrow_type}")

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ingestd.errors import ArgumentError
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.library.whole_values import first_loss, loss_of, unknown_fields
-from ingestd.paimon.spec.arrow import ArrowField
+from ingestd.paimon.spec.arrow import ArrowField, cast_exactly
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -157,6 +157,7 @@ def _column(table: FileStoreTable, rows: pa.Table, field: ArrowField) -> Any:  #
     if unknown:
         raise ArgumentError(f"{fault}the unknown field {', '.join(unknown)}")
     try:
-        return column.cast(field.type)
+        chunks = [cast_exactly(chunk, field.type) for chunk in column.chunks]
+        return pa.chunked_array(chunks, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ArgumentError(f"{fault}{column.type}: {error}") from error

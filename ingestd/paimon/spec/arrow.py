@@ -6,7 +6,10 @@ declared type and not from the file.
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -67,6 +70,10 @@ _FROM_ARROW: Mapping[pa.DataType, DataType] = {
     pa.binary(): DataType("BYTES"),
     pa.large_binary(): DataType("BYTES"),
 }
+_WIDE = 76
+"""The number of digits of a decimal256."""
+_EXACT = Context(prec=38, traps=[InvalidOperation, Inexact])
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 VARIANT_PARTS = (
     DataField(0, "value", DataType("BYTES", nullable=False)),
     DataField(1, "metadata", DataType("BYTES", nullable=False)),
@@ -250,6 +257,54 @@ def has_hexadecimals(texts: Array) -> bool:
     """
     arrow: Any = pc
     return bool(arrow.any(arrow.match_substring(texts, "x", ignore_case=True)).as_py())
+
+
+def cast_exactly(values: Array, target: pa.DataType) -> Array:
+    """Cast numbers or strings as Arrow does, except where it would return other numbers.
+
+    Arrow casts strings and decimals to a decimal with more fractional digits without noticing that
+    they overflow, accepts -2^127 for every precision, and rounds the last digit of decimals that it
+    casts to floats. Raises ArrowInvalid if a value does not fit.
+    """
+    arrow: Any = values
+    if pa.types.is_floating(target) and pa.types.is_decimal(values.type):
+        return cast("Array", arrow.cast(pa.string()).cast(target))
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if not pa.types.is_decimal(target) or not (is_text or pa.types.is_decimal(values.type)):
+        return cast("Array", arrow.cast(target))
+    decimal: Any = target
+    scale: int = decimal.scale
+    digits = scale + (_longest_number(values) if is_text else _most_digits(values))
+    if digits <= _EXACT.prec:
+        return cast("Array", arrow.cast(target))
+    if digits <= _WIDE:
+        return cast("Array", arrow.cast(pa.decimal256(_WIDE, scale)).cast(target))
+    numbers = [None if cell is None else _exact(str(cell), scale) for cell in values.to_pylist()]
+    return pa.array(numbers, target)
+
+
+def _longest_number(texts: Array) -> int:
+    """Return the length of the longest string, or more than all lengths if any has an exponent."""
+    arrow: Any = pc
+    if arrow.any(arrow.match_substring(texts, "e", ignore_case=True)).as_py():
+        return sys.maxsize
+    return int(arrow.max(arrow.binary_length(texts)).as_py() or 0)
+
+
+def _most_digits(decimals: Array) -> int:
+    """Return the largest number of digits before the decimal point, less than 0 for small ones."""
+    arrow: Any = pc
+    bounds = arrow.min_max(decimals).as_py().values()
+    return max((bound.adjusted() + 1 for bound in bounds if bound), default=0)
+
+
+def _exact(text: str, scale: int) -> Decimal:
+    if _NUMBER.fullmatch(text) is None:
+        raise pa.ArrowInvalid(f"{text[:40]!r} is not a number")
+    try:
+        return Decimal(text).quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    except ArithmeticError as error:
+        raise pa.ArrowInvalid(f"{text[:40]!r} does not fit a decimal of scale {scale}") from error
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:

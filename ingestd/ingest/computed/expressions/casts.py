@@ -24,7 +24,7 @@ from ingestd.ingest.computed.expressions.cells import (
 from ingestd.ingest.computed.expressions.function import FLOATING_ROOTS, NUMBER_ROOTS
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array, cast_text
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import cast_exactly, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
@@ -109,6 +109,8 @@ def _day(values: Values) -> Values:
 
 
 def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
+    if target.root in FLOATING_ROOTS and source.root == "DECIMAL":
+        return cast_exactly(values, arrow_type)
     if target.root in FLOATING_ROOTS:
         return pc.cast(values, arrow_type, safe=False)
     if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
@@ -122,7 +124,7 @@ def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.D
     if target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
     if (target.scale or 0) >= (source.scale or 0):
-        return values.cast(arrow_type)
+        return cast_exactly(values, arrow_type)
     wide = values.cast(pa.decimal256((source.precision or 0) + 1, source.scale or 0))
     return pc.round(wide, target.scale or 0, _HALF_UP).cast(arrow_type)
 

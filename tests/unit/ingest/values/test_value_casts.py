@@ -26,6 +26,9 @@ from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
         ("STRING", "INT", ["0x10", "7"], [None, 7]),
         ("DOUBLE", "FLOAT", [1e300, float("-inf"), 1.5, None], [None, float("-inf"), 1.5, None]),
         ("STRING", "FLOAT", ["1e300", "-Infinity", "1.5"], [None, float("-inf"), 1.5]),
+        ("STRING", "DECIMAL(38, 10)", ["1.5", "9" * 37, "1e40"], [Decimal("1.5"), None, None]),
+        ("DECIMAL(38, 2)", "DECIMAL(38, 10)", [Decimal("9" * 36), Decimal(1)], [None, Decimal(1)]),
+        ("DECIMAL(10, 2)", "DOUBLE", [Decimal("2728028.80")], [2728028.8]),
         ("STRING", "DOUBLE", ["1e999", "1e300"], [None, 1e300]),
     ],
 )

@@ -64,6 +64,15 @@ def test_whole_numbers_of_any_type_are_accepted(table: FileStoreTable) -> None:
     assert rows["id"].to_pylist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "prices", [["72656038009350675562e9"], [Decimal("72656038009350675562e9")]]
+)
+def test_a_price_with_too_many_digits_is_refused(prices: list[Any]) -> None:
+    table = native_table("/w", [("id", "INT"), ("price", "DECIMAL(38, 10)")], io=MemoryFileIO())
+    with pytest.raises(ArgumentError, match="column price is decimal128"):
+        arrow_rows(table, pa.table({"id": [1], "price": prices}))
+
+
 def test_columns_that_are_left_out_are_null(table: FileStoreTable) -> None:
     assert arrow_rows(table, [{"id": 1}]).to_pylist() == [{"id": 1, "price": None, "name": None}]
 

@@ -1,10 +1,16 @@
+from decimal import Decimal, localcontext
+
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import (
     FIELD_ID_KEY,
     arrow_schema,
+    cast_exactly,
     column_of,
     column_values,
     from_arrow_type,
@@ -146,3 +152,64 @@ def test_times_inside_nested_columns_are_whole_numbers_too() -> None:
     struct = pa.struct({"d": pa.date32(), "m": pa.map_(pa.string(), pa.timestamp("us"))})
     column = pa.array([[{"d": 1, "m": [("a", 2)]}], None], pa.list_(struct))
     assert column_values(pa.chunked_array([column])) == [[{"d": 1, "m": [("a", 2)]}], None]
+
+
+LARGEST = "9" * 38
+DIGITS = st.integers(0, 80).flatmap(
+    lambda size: st.text("0123456789", min_size=size, max_size=size)
+)
+
+
+@st.composite
+def numerals(draw: st.DrawFn) -> str:
+    whole, fraction = draw(DIGITS), draw(st.just("") | DIGITS)
+    exponent = draw(st.just("") | st.integers(-60, 60).map("e{}".format))
+    return f"{draw(st.sampled_from('+- ')).strip()}{whole or '0'}.{fraction}{exponent}"
+
+
+@given(
+    st.lists(numerals() | st.sampled_from([LARGEST, f"-{2**127}", f"0.{LARGEST}"]), max_size=3),
+    st.sampled_from([(38, 0), (38, 2), (38, 10), (38, 38), (10, 2), (5, 5)]),
+)
+def test_casts_to_decimals_are_exact_or_refused(texts: list[str], size: tuple[int, int]) -> None:
+    precision, scale = size
+    target = pa.decimal128(precision, scale)
+    with localcontext(prec=400):
+        numbers = [Decimal(text) for text in texts]
+        unscaled = [number.scaleb(scale) for number in numbers]
+        fits = all(n % 1 == 0 and abs(n) < 10**precision for n in unscaled)
+    if fits:
+        assert cast_exactly(pa.array(texts, pa.string()), target).to_pylist() == numbers
+    else:
+        with pytest.raises(pa.ArrowInvalid):
+            cast_exactly(pa.array(texts, pa.string()), target)
+
+
+@given(
+    st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(10**9), 10**9) | st.just(-(2**127)),
+    st.sampled_from([0, 2, 10, 38]),
+    st.sampled_from([(38, 0), (38, 2), (38, 10), (38, 38), (10, 2)]),
+)
+def test_casts_of_decimals_are_exact_or_refused(
+    unscaled: int, scale: int, size: tuple[int, int]
+) -> None:
+    data = pa.py_buffer(unscaled.to_bytes(16, "little", signed=True))
+    values = pa.Array.from_buffers(pa.decimal128(38, scale), 1, [None, data])
+    with localcontext(prec=400):
+        number = Decimal(unscaled).scaleb(-scale)
+        wanted = number.scaleb(size[1])
+        fits = wanted % 1 == 0 and abs(wanted) < 10 ** size[0]
+    if fits:
+        assert cast_exactly(values, pa.decimal128(*size)).to_pylist() == [number]
+    else:
+        with pytest.raises(pa.ArrowInvalid):
+            cast_exactly(values, pa.decimal128(*size))
+    assert cast_exactly(values, pa.float64()).to_pylist() == [float(number)]
+    assert cast_exactly(values, pa.float32()).to_pylist() == [float(np.float32(str(number)))]
+
+
+@pytest.mark.parametrize("text", ["", " 1", "1_0", "NaN", "abc", "٣", "1e", "1e99999999999999"])
+@pytest.mark.parametrize("other", ["1", "1e0"])
+def test_what_is_no_number_is_no_decimal(text: str, other: str) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        cast_exactly(pa.array([text, other]), pa.decimal128(10, 2))

@@ -50,6 +50,12 @@ def test_values(sql: str, wanted: list[Any]) -> None:
     assert values(sql, COLUMNS) == wanted
 
 
+def test_a_decimal_is_exact_or_fails() -> None:
+    columns: Columns = {"d": ("DECIMAL(38, 2)", [Decimal("9" * 36), Decimal("2728028.80")])}
+    assert values("cast(d as decimal(38, 10))", columns) == [FAILED, Decimal("2728028.80")]
+    assert values("cast(d as double)", columns) == [1e36, 2728028.8]
+
+
 def test_many_bad_texts_are_each_read_once() -> None:
     found = values("cast(n as int)", {"n": ("STRING", ["7", "x", None] * 500)})
     assert found == [7, FAILED, None] * 500
