@@ -28,7 +28,7 @@ NO_KIND = -1
 
 @dataclass(frozen=True, slots=True)
 class OldKeys:
-    """The keys in the before images of n changes, as masks (n,).
+    """Masks (n,) of n changes, by the keys in their before images.
 
     `complete` marks before images that have a value in each key column, and `moved` before images
     whose key differs from the key of the after image.

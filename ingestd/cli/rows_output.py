@@ -61,8 +61,8 @@ def _slices(part: pa.Table) -> Iterator[pa.Table]:
 class Output:
     """The destination of printed rows: a file, or standard output for None.
 
-    `limit` is the maximum number of rows; None is no limit, except for a table, which then has a
-    default limit. `clear` removes the progress line before rows are printed.
+    `limit` is the maximum number of rows; None is no limit, except that the output format `table`
+    has a default limit. `clear` removes the progress line before rows are printed.
     """
 
     file: Path | None

@@ -63,7 +63,7 @@ class SqlDialect(Protocol):
 
     @property
     def ROW_VERSION(self) -> str:  # noqa: N802
-        """The SQL of a text that changes with every update of a row, else of a constant."""
+        """The SQL of a text that changes with each update of a row; a constant if there is none."""
 
     @property
     def RANDOM_ID(self) -> str:  # noqa: N802

@@ -153,7 +153,10 @@ def connect(url: str, statement_seconds: float) -> Connection:
 
 
 def dialect_of(url: str) -> SqlDialect:
-    """Return the dialect of the database of a URL. Raises ConfigError for another database."""
+    """Return the SQL dialect for the URL of a database.
+
+    Raises ConfigError if the URL is invalid, or if it is not one of PostgreSQL or MySQL.
+    """
     scheme = url.partition(":")[0]
     if scheme in (*_POSTGRES, *_MYSQL) and public_url(url) != _UNREADABLE:
         return mysql if scheme in _MYSQL else postgres

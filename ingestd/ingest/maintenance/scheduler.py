@@ -146,8 +146,7 @@ class MaintenanceScheduler:
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> RunCounts:
-        """Return the number of level-0 files of a table, and the largest number of runs in a
-        bucket.
+        """Return the number of a table's level-0 files, and the highest number of runs in a bucket.
 
         Both are None if no compaction has examined the table yet, or if the table is not known.
         """

@@ -92,7 +92,7 @@ def merge_columns(
 
 @dataclass(slots=True)
 class Findings:
-    """Collects the findings of one decode task; tables are named by identifier.
+    """The findings of one decode task, collected while it runs; tables are named by identifier.
 
     `sources` are the sources of the batch, by name, and `event_time_columns` the columns whose
     largest values are reported, by table. If `runs_again`, the batch must run again because of a

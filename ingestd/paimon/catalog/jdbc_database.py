@@ -81,7 +81,7 @@ def insert_storable(session: Session, table: str, row: Mapping[str, object]) -> 
 
 
 class Database(Protocol):
-    """The database of a JDBC catalog, and the differences of its SQL."""
+    """The database of a JDBC catalog, and the SQL that differs between kinds of databases."""
 
     @property
     def address(self) -> str:

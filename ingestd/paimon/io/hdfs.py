@@ -48,7 +48,10 @@ class HdfsFileIO:
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
+        """Return the bytes of a file.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("read", path, missing_passes=True):
             return hdfs.again(lambda: _read_whole(hdfs, hdfs_path))
@@ -116,7 +119,10 @@ class HdfsFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """Return the size of a file in bytes. Raises FileNotFoundError, StorageError."""
+        """Return the size of a file in bytes.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("look at", path, missing_passes=True):
             return hdfs.with_retries(lambda client: client.get_file_info(hdfs_path).length)
@@ -186,7 +192,10 @@ class HdfsFileIO:
                     raise StorageError(f"cannot write {path}: the file already exists")
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a seekable stream of a file. Raises FileNotFoundError, StorageError."""
+        """Open a seekable stream of a file.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("open", path, missing_passes=True):
             reader = hdfs.with_retries(lambda client: client.read(hdfs_path))

@@ -52,7 +52,10 @@ class LocalFileIO:
     sync_names: bool = True
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
+        """Return the bytes of a file.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         with _storage_errors("read", path, missing_passes=True):
             return Path(local_path(path)).read_bytes()
 
@@ -125,7 +128,10 @@ class LocalFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Return the size of a file in bytes. Raises FileNotFoundError, StorageError."""
+        """Return the size of a file in bytes.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         with _storage_errors("look at", path, missing_passes=True):
             return Path(local_path(path)).stat().st_size
 
@@ -187,7 +193,10 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a seekable stream of a file. Raises FileNotFoundError, StorageError."""
+        """Open a seekable stream of a file.
+
+        Raises FileNotFoundError if the file is missing, StorageError if the storage fails.
+        """
         with _storage_errors("open", path, missing_passes=True):
             return pa.OSFile(local_path(path), "rb")
 

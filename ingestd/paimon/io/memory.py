@@ -38,7 +38,7 @@ class MemoryFileIO:
         self._lock = threading.Lock()
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the bytes of a file. Raises FileNotFoundError."""
+        """Return the bytes of a file. Raises FileNotFoundError if it is missing."""
         with self._lock:
             try:
                 return self.files[_key(path)]
@@ -155,5 +155,5 @@ class MemoryFileIO:
         self.write_new(path, data.to_pybytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a seekable stream of a file. Raises FileNotFoundError."""
+        """Open a seekable stream of a file. Raises FileNotFoundError if it is missing."""
         return pa.BufferReader(self.read_bytes(path))

@@ -94,7 +94,10 @@ class ObjectFileIO:
     credentials: StoreCredentials | None = None
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
+        """Return the bytes of an object.
+
+        Raises FileNotFoundError if the object is missing, StorageError if the storage fails.
+        """
         store, key = self._resolve(path)
         with self._errors("read", path, missing_passes=True):
             return obstore.get(store, key).bytes().to_bytes()
@@ -162,7 +165,10 @@ class ObjectFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Return the size of an object in bytes. Raises FileNotFoundError, StorageError."""
+        """Return the size of an object in bytes.
+
+        Raises FileNotFoundError if the object is missing, StorageError if the storage fails.
+        """
         store, key = self._resolve(path)
         with self._errors("look at", path, missing_passes=True):
             return int(obstore.head(store, key)["size"])
@@ -232,7 +238,10 @@ class ObjectFileIO:
                 )
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a seekable stream of an object. Raises FileNotFoundError, StorageError."""
+        """Open a seekable stream of an object.
+
+        Raises FileNotFoundError if the object is missing, StorageError if the storage fails.
+        """
         store, key = self._resolve(path)
         with self._errors("open", path, missing_passes=True):
             response = obstore.get(store, key)
@@ -242,7 +251,10 @@ class ObjectFileIO:
         return pa.PythonFile(ObjectReader(self, path, size), mode="r")
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return `length` bytes of an object from the offset `start` on. Raises StorageError."""
+        """Return `length` bytes of an object from the offset `start` on.
+
+        Raises StorageError if the store cannot return them.
+        """
         store, key = self._resolve(path)
         with self._errors(f"read from {start}:", path):
             return obstore.get_range(store, key, start=start, length=length).to_bytes()
@@ -309,7 +321,10 @@ class ObjectReader(RangeReader):
         self._path = path
 
     def read_range(self, start: int, length: int) -> bytes:
-        """Return `length` bytes of the object from the offset `start` on. Raises StorageError."""
+        """Return `length` bytes of the object from the offset `start` on.
+
+        Raises StorageError if the store cannot return them.
+        """
         return self._io.read_range(self._path, start, length)
 
 

@@ -63,7 +63,7 @@ class BloomFilterIndex:
 
     @property
     def may_hold_null(self) -> bool:
-        """Whether a row may be null: always True, because a filter has no hash of nulls."""
+        """Whether a row may have null: always True, because a filter has no hash of nulls."""
         return True
 
     @property

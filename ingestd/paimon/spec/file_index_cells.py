@@ -140,7 +140,7 @@ def is_short_decimal(t: DataType) -> bool:
 
 
 def has_nanos(t: DataType) -> bool:
-    """Return whether a type is a timestamp of which indexes store microseconds only."""
+    """Return whether a type is a timestamp finer than microseconds; indexes store microseconds."""
     return t.root in TIMESTAMP_ROOTS and (t.precision or 0) > 6
 
 
@@ -222,9 +222,9 @@ def null_rows(column: Column) -> RowNumbers:
 def present_values(column: Column, t: DataType) -> tuple[RowNumbers, Any]:
     """Return the numbers of the rows that are not null, and their values, an array.
 
-    Floats are represented by the integers of their bits, so that -0.0 and 0.0 differ, dates, times
-    and timestamps by integers (timestamps in nanoseconds by microseconds), and decimals by unscaled
-    integers.
+    Floats are represented by the integers of their bits, so that -0.0 and 0.0 differ. Dates, times
+    and timestamps are represented by integers (timestamps finer than microseconds by microseconds),
+    decimals by unscaled integers.
     """
     array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).astype(np.uint32)

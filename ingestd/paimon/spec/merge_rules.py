@@ -100,7 +100,7 @@ class MergeRules:
     def keeps_older(self, column: str) -> bool:
         """Return whether the older value of a column remains if a newer row has a null.
 
-        Engines that pick a row, and columns of the primary key, return False.
+        Returns False for engines that keep one row of a key, and for columns of the primary key.
         """
         function = self.functions.get(column)
         if function is not None:

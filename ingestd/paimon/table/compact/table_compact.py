@@ -193,7 +193,7 @@ def compact_table(
     commit_user: str | None = None,
     most_bytes: int | None = None,
 ) -> CompactResult:
-    """Compact every bucket that has a due trigger, once; with `full`, every bucket completely.
+    """Compact each bucket that is due, once; with `full`, compact every bucket completely.
 
     With `most_bytes`, only the buckets with the most files are compacted, until their inputs reach
     this size, so that the result is committed soon. `table` must have its newest schema. The option

@@ -21,7 +21,7 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """Tests whether a partition has the values of at least one of several partition specs.
+    """A test whether a partition has the values of at least one of several partition specs.
 
     It is called with the values of a partition, in the order of the partition keys. A spec consists
     of pairs (index among the partition keys, value).

@@ -20,7 +20,7 @@ from ingestd.paimon.table.retention.tags import delete_tags
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """The maintenance of a table that was done, by step.
+    """The result of the maintenance of a table, by step.
 
     `tags` are the created and deleted automatic tags, `expired_tags` the names of tags deleted
     because of their age; `partitions`, `snapshots` and `changelogs` are those that expired. `done`

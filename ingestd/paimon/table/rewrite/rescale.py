@@ -145,9 +145,9 @@ def rescale(
     has postponed buckets; otherwise ValueError is raised. `clock_ms` returns the current time in
     milliseconds of the epoch. `partition_filter` selects partitions (None: all). Raises the errors
     of `plan_rescale`; CommitConflictError if another process has changed files of a partition;
-    FormatError for damaged files. Committed partitions stay rescaled, new files of other partitions
-    are deleted. Raises CommitUnknownError if the storage does not report whether the snapshot was
-    published: its files then stay.
+    FormatError for damaged files. After an error, committed partitions stay rescaled, and the new
+    files of other partitions are deleted. Raises CommitUnknownError if the storage does not report
+    whether a snapshot was published: the new files then stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")
