@@ -25,14 +25,14 @@ from ingestd.errors import RetryableError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.offset_ranges import OffsetRange
-from ingestd.spark.pyspark_internals import submit_map_stage
+from ingestd.spark.pyspark_internals import submit_map_stage, wait_for_stage
 from ingestd.spark.stages import Exchange, ExchangeFolder, Pairs, decoded, exchange_folder
 from ingestd.spark.startup.settings import uses_internals
 
 _LOG = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
-_STAGE_POLL_SECONDS = 0.05
+_STAGE_WAIT_SECONDS = 0.5
 _PATIENCE_SECONDS = 1.0
 
 Groups = list[list[OffsetRange]]
@@ -131,12 +131,10 @@ class Prefetch:
         """Wait until `before` has ended and the current batch runs a job, or until `ending` is set.
 
         `before` is the JVM's future of the previous prefetched stage 1, or None. The job is awaited
-        for at most one second. The end of `before` is polled less often, because each poll costs
-        CPU in two processes, and the next stage 1 cannot run until stage 2 of the current batch
-        frees the first core.
+        for at most one second.
         """
-        while before is not None and not ending.wait(_STAGE_POLL_SECONDS):
-            if before.isCompleted():
+        while before is not None and not ending.is_set():
+            if wait_for_stage(self._spark, before, _STAGE_WAIT_SECONDS):
                 break
         tracker, patience = self._spark.statusTracker(), time.monotonic() + _PATIENCE_SECONDS
         while not ending.wait(_POLL_SECONDS):

@@ -7,7 +7,7 @@ has to be checked against this module only. Two groups of functions:
                count_executors
                The daemon needs them for correct errors and states, and for channels closed to
                other users.
-    optional   skip_packaged_sources, use_java_serializer, submit_map_stage
+    optional   skip_packaged_sources, use_java_serializer, submit_map_stage, wait_for_stage
                They save a process, CPU of each batch, and run stage 1 of the next batch early.
                `INGESTD_SPARK_INTERNALS=off` disables them, together with ingestd's own start of
                the JVM (`startup.jvm`).
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
@@ -128,6 +128,24 @@ def submit_map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: A
     pairs = java_rdd.rdd().dependencies().head().rdd()
     context: Any = spark._jsc
     return context.sc().submitMapStage(pairs.dependencies().head())
+
+
+def wait_for_stage(spark: SparkContext, stage: Any, seconds: float) -> bool:  # noqa: ANN401  (py4j has no types)
+    """Wait up to `seconds` for a stage of `submit_map_stage`; return whether it has ended.
+
+    The JVM waits: a poll would cost CPU in two processes. Raises Py4JError if the JVM has ended.
+    """
+    try:
+        stage.ready(_duration(spark, int(seconds * 1e3)), None)
+    except Py4JJavaError:  # Java's TimeoutException
+        return bool(stage.isCompleted())
+    return True
+
+
+@cache
+def _duration(spark: SparkContext, milliseconds: int) -> Any:  # noqa: ANN401  (py4j has no types)
+    jvm: Any = spark._jvm
+    return jvm.scala.concurrent.duration.Duration.apply(milliseconds, "ms")
 
 
 def count_executors(spark: SparkContext) -> int | None:

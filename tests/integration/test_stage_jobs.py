@@ -1,6 +1,8 @@
 """What the jobs of a batch have Spark's own classes do: how a shuffle writes its pairs."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,11 @@ from pyspark import SparkContext
 
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig
 from ingestd.kafka.offset_ranges import OffsetRange
-from ingestd.spark.pyspark_internals import use_java_serializer
+from ingestd.spark.pyspark_internals import (
+    submit_map_stage,
+    use_java_serializer,
+    wait_for_stage,
+)
 from ingestd.spark.stages import decoded
 from ingestd.spark.startup.session import build_session
 
@@ -48,3 +54,23 @@ def test_java_s_serializer_keeps_no_blobs_of_an_executor_that_serves_no_files(
     pairs = spark.parallelize([0], 1).flatMap(blobs).partitionBy(2, int)
     use_java_serializer(spark, pairs)
     assert pairs.mapValues(len).values().sum() == 700 << 20
+
+
+def test_a_stage_is_awaited_until_it_has_ended_well_or_not(
+    spark: SparkContext, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go on"
+
+    def waiting(number: int) -> Iterator[tuple[int, int]]:
+        while not go_on.exists():
+            time.sleep(0.01)
+        yield number, 1
+
+    pairs = spark.parallelize([0, 1], 2).flatMap(waiting).partitionBy(2)
+    stages = [submit_map_stage(spark, pairs), submit_map_stage(spark, pairs.partitionBy(3))]
+    assert not wait_for_stage(spark, stages[0], 0.1)
+    stages[1].cancel()
+    assert wait_for_stage(spark, stages[1], 60)
+    go_on.touch()
+    assert wait_for_stage(spark, stages[0], 60)
+    assert pairs.count() == 2

@@ -44,7 +44,7 @@ _CODEC: Literal["lz4_raw"] = "lz4_raw"
 _PIECE_BYTES = 1 << 20
 _LENGTHS = struct.Struct(">II")
 """The sizes of a piece, uncompressed and compressed, before its bytes; two zeros end a file."""
-_SILENCE_SECONDS = 120.0
+_SILENCE_SECONDS = 20.0
 _PARENT_SECONDS = 2.0
 
 

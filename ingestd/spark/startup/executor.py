@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from ingestd.errors import ConfigError
 from ingestd.spark.startup.class_archive import archive_file, archive_flags
 from ingestd.spark.startup.jvm import class_path, java_command, spark_home
-from ingestd.spark.startup.settings import LOG_FLAG
 
 _MAIN = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 _JVM_OPTION = re.compile(r"SPARK_JAVA_OPT_(\d+)")
@@ -52,7 +51,6 @@ def executor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
         # The archive is valid for every class path that begins with its own.
         *("-cp", os.pathsep.join([*jars, *more])),
         *archive_flags(archive_file(java, jars)),
-        LOG_FLAG,
         *_jvm_options(environ),
         f"-Xms{environ[_MEMORY]}",
         f"-Xmx{environ[_MEMORY]}",

@@ -112,8 +112,8 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
         settings = {**settings, **_KUBERNETES, **extra}
     if has_executors(settings["spark.master"]):
         settings = {**settings, **_exchange(settings)}
-    settings[JVM_OPTIONS] = f"{LOG_FLAG} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
-    settings[EXECUTOR_JVM_OPTIONS] = _jvm_flags(extra.get(EXECUTOR_JVM_OPTIONS, ""))
+    for name in (JVM_OPTIONS, EXECUTOR_JVM_OPTIONS):
+        settings[name] = f"{LOG_FLAG} {_jvm_flags(extra.get(name, ''))}"
     return settings
 
 

@@ -52,16 +52,15 @@ class Stages:
         number, cancelled = int(pairs.split()[1]), self.cancelled
         self.submitted.append(number)
 
-        done = self.done
-
         class Running:
             def cancel(self) -> None:
                 cancelled.append(number)
 
-            def isCompleted(self) -> bool:  # noqa: N802  (Scala's name)
-                return done.is_set()
-
         return Running()
+
+    def wait(self, _: object, stage: Any, seconds: float) -> bool:
+        assert stage is not None
+        return self.done.wait(seconds)
 
     @contextmanager
     def folder(self, _: object, groups: Any) -> Iterator[str | None]:
@@ -74,6 +73,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stages:
     stages = Stages(tmp_path)
     monkeypatch.setattr(module, "decoded", stages.decoded)
     monkeypatch.setattr(module, "submit_map_stage", stages.map_stage)
+    monkeypatch.setattr(module, "wait_for_stage", stages.wait)
     monkeypatch.setattr(module, "exchange_folder", stages.folder)
     return stages
 

@@ -44,9 +44,9 @@ def test_it_has_java_class_path_and_archive_of_the_driver_and_the_flags_that_spa
     flags = driver[4 : driver.index(LOG_FLAG)]  # after the heap
     assert found[3 : 3 + len(flags)] == flags
     rest = found[3 + len(flags) :]
-    options = (LOG_FLAG, "-XX:TieredStopAtLevel=1", "-Dwith=a space", "-Dlast=1")
-    assert rest[:6] == (*options, "-Xms512m", "-Xmx512m")
-    assert dict(zip(rest[7::2], rest[8::2], strict=True)) == {
+    options = ("-XX:TieredStopAtLevel=1", "-Dwith=a space", "-Dlast=1")
+    assert rest[:5] == (*options, "-Xms512m", "-Xmx512m")
+    assert dict(zip(rest[6::2], rest[7::2], strict=True)) == {
         "--driver-url": "spark://CoarseGrainedScheduler@127.0.0.1:1",
         "--executor-id": "7",
         "--cores": "2",

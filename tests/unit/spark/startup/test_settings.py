@@ -23,8 +23,9 @@ def test_a_cluster_reaches_the_driver_by_its_own_name() -> None:
     assert "spark.driver.bindAddress" not in settings
 
 
-def test_the_user_s_jvm_options_come_after_ours() -> None:
-    options = session_settings({JVM_OPTIONS: "-Dmine=1"})[JVM_OPTIONS]
+@pytest.mark.parametrize("name", [JVM_OPTIONS, EXECUTOR_JVM_OPTIONS])
+def test_the_user_s_jvm_options_come_after_ours(name: str) -> None:
+    options = session_settings({name: "-Dmine=1"})[name]
     assert options.endswith(" -Dmine=1")
     assert "log4j2.configurationFile=file:" in options
 
