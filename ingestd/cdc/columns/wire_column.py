@@ -155,8 +155,6 @@ def recast(array: Array, column: WireColumn) -> Array:
         return _bit_texts(array) if is_bits else texts_of(array, column.data_type)
     if declared.root in _TEMPORAL_ROOTS:
         return _temporal(array, column, declared)
-    if declared.root == "DECIMAL" and column.data_type.root in INTEGER_ROOTS:
-        return pa.array(array.to_pylist(), target)
     return _plain(array, declared)
 
 

@@ -263,19 +263,21 @@ def cast_exactly(values: Array, target: pa.DataType) -> Array:
     """Cast numbers or strings as Arrow does, except where it would return other numbers.
 
     Arrow casts strings and decimals to a decimal with more fractional digits without noticing that
-    they overflow, accepts -2^127 for every precision, and rounds the last digit of decimals that it
-    casts to floats. Raises ArrowInvalid if a value does not fit.
+    they overflow, accepts -2^127 for every precision, rounds the last digit of decimals that it
+    casts to floats, and casts no integer to a decimal without room for all integers of the type.
+    Raises ArrowInvalid if a value does not fit.
     """
     arrow: Any = values
     if pa.types.is_floating(target) and pa.types.is_decimal(values.type):
         return cast("Array", arrow.cast(pa.string()).cast(target))
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if not pa.types.is_decimal(target) or not (is_text or pa.types.is_decimal(values.type)):
+    is_integer, is_decimal = pa.types.is_integer(values.type), pa.types.is_decimal(values.type)
+    if not pa.types.is_decimal(target) or not (is_text or is_integer or is_decimal):
         return cast("Array", arrow.cast(target))
     decimal: Any = target
     scale: int = decimal.scale
     digits = scale + (_longest_number(values) if is_text else _most_digits(values))
-    if digits <= _EXACT.prec:
+    if digits <= _EXACT.prec and not is_integer:
         return cast("Array", arrow.cast(target))
     if digits <= _WIDE:
         return cast("Array", arrow.cast(pa.decimal256(_WIDE, scale)).cast(target))
@@ -291,11 +293,11 @@ def _longest_number(texts: Array) -> int:
     return int(arrow.max(arrow.binary_length(texts)).as_py() or 0)
 
 
-def _most_digits(decimals: Array) -> int:
+def _most_digits(numbers: Array) -> int:
     """Return the largest number of digits before the decimal point, less than 0 for small ones."""
     arrow: Any = pc
-    bounds = arrow.min_max(decimals).as_py().values()
-    return max((bound.adjusted() + 1 for bound in bounds if bound), default=0)
+    bounds = arrow.min_max(numbers).as_py().values()
+    return max((Decimal(bound).adjusted() + 1 for bound in bounds if bound), default=0)
 
 
 def _exact(text: str, scale: int) -> Decimal:

@@ -49,8 +49,6 @@ _READ_BY_ARROW: Mapping[str, str] = {
 }
 """Regular expressions of strings that Arrow parses like Paimon, by type root."""
 _ISO_DAY = re.compile(r"^([0-9]+-[0-9]+-[0-9]+)T").pattern
-_LONG = 19
-"""The number of digits of a BIGINT."""
 _HALF_UP: Values = "half_towards_infinity"
 
 
@@ -115,12 +113,8 @@ def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.D
         return pc.cast(values, arrow_type, safe=False)
     if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
-    if source.root in INTEGER_ROOTS and target.root == "DECIMAL":
-        # Arrow requires a precision for all digits of the integer type.
-        room = pa.decimal256(_LONG + (target.scale or 0), target.scale or 0)
-        return values.cast(room).cast(arrow_type)
     if source.root != "DECIMAL":
-        return values.cast(arrow_type)
+        return cast_exactly(values, arrow_type)
     if target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
     if (target.scale or 0) >= (source.scale or 0):

@@ -20,6 +20,7 @@ from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
         ("BOOLEAN", "STRING", [True, False], ["true", "false"]),
         ("DECIMAL(5, 2)", "STRING", [pa.scalar(1, pa.decimal128(5, 2)).as_py()], ["1.00"]),
         ("BIGINT", "DOUBLE", [(1 << 53) + 1], [float(1 << 53)]),
+        ("BIGINT", "DECIMAL(4, 2)", [7, -100, None], [Decimal(7), None, None]),
         ("INT", "DECIMAL(12, 2)", [7], [pa.scalar(7, pa.decimal128(12, 2)).as_py()]),
         ("VARBINARY(3)", "VARBINARY(2)", [b"ab", b"abc"], [b"ab", None]),
         ("STRING", "INT", ["5", "x"], [5, None]),
