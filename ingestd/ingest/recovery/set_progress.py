@@ -96,14 +96,7 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
                 f"table {table} {why} and has {counted(rows, 'row')}, which would be duplicated; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
-        origin = registry.progress.origin
-        return {
-            key: {
-                partition: Position(origin.get(key, {}).get(partition, 0))
-                for partition in partitions
-            }
-            for key, partitions in registry.progress.end.items()
-        }
+        return registry.progress.beginning
 
     return vector
 

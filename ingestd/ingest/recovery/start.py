@@ -329,7 +329,10 @@ def _commit_decisions(
     own = changed.pop(registry.dead_letters, registry.tables[registry.dead_letters].covered)
     if new_sources or losses or dead_letters:
         _commit_dead_letters(registry, settings, dead_letters, own)
-    concerned = {loss.table for loss in losses} - {TO_BE, registry.dead_letters}
+    concerned = {loss.table for loss in losses} | {
+        name for name, managed in registry.tables.items() if managed.is_of_others
+    }
+    concerned -= {TO_BE, registry.dead_letters}
     for name in sorted({*changed, *overwritten, *concerned}):
         covered_now = changed.get(name, registry.tables[name].covered)
         registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))

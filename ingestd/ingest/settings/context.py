@@ -211,7 +211,7 @@ class TableContext:
     the one in `truncates`, which are the offsets after the truncates of this batch. `source_tables`
     are the source tables of its rows, and `reached` is the latest position in the source of its
     rows, with the time of the record. Old values are looked up in the snapshot `snapshot_id`, which
-    is None for an empty table.
+    is None for an empty table. `writers` are the pipelines that write the table.
     """
 
     identifier: str
@@ -225,6 +225,7 @@ class TableContext:
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
     reached: SourcePoint = NO_POINT
     snapshot_id: int | None = None
+    writers: frozenset[str] = frozenset()
 
     def truncated(self, truncate: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated.

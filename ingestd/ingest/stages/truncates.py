@@ -296,9 +296,12 @@ def _by_offset(
 
 def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
     others = _source_tables(context, result, truncate.table) - {truncate.source_table}
-    if not others:
-        return None
     names = ", ".join(sorted(str(source_table) for source_table in others))
+    pipelines = context.tables[truncate.table].writers.difference(context.pipelines)
+    if pipelines and not others:
+        names = f"pipeline {', '.join(sorted(pipelines))}"
+    if not names:
+        return None
     return f"it also holds rows of {names}; give the truncated one a target of its own {NAMED_IN}"
 
 

@@ -94,6 +94,11 @@ class ManagedTable:
         return self.state.snapshot is None
 
     @property
+    def is_of_others(self) -> bool:
+        """Whether the table has snapshots, but no progress record of the pipeline."""
+        return self.progress is None and not self.is_empty
+
+    @property
     def row_count(self) -> int:
         """The number of rows in the files of the newest snapshot; 0 without a snapshot."""
         snapshot = self.state.snapshot
@@ -214,6 +219,7 @@ def table_context(
         source_tables=progress.source_tables if progress else frozenset(),
         reached=progress.reached if progress else NO_POINT,
         snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
+        writers=marked_pipelines(managed.table),
     )
     return context if truncate is None else context.truncated(truncate)
 

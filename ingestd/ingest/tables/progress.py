@@ -76,6 +76,18 @@ class PipelineProgress:
         """Return the name of the topic with the topic key `key`; without a name, return `key`."""
         return self.topics[key].topic if key in self.topics else key
 
+    def has_record(self, table: str) -> bool:
+        """Return whether a table has had a record since its drop was last reported."""
+        return self.tables.get(table, 0) > self.dropped.get(table, 0)
+
+    @property
+    def beginning(self) -> Vector:
+        """The positions at which the pipeline began to read, by log."""
+        return {
+            key: {p: Position(self.origin.get(key, {}).get(p, 0)) for p in positions}
+            for key, positions in self.end.items()
+        }
+
     @property
     def finished(self) -> Vector:
         """The positions below which every batch was committed to every table, by log."""

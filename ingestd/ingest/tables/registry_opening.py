@@ -11,7 +11,12 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, open_table
-from ingestd.ingest.tables.progress import PipelineProgress, TableProgress, property_names
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    pipelines_in,
+    property_names,
+)
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import BRANCH_MARK
@@ -98,10 +103,10 @@ class RegistryOpening:
         """Return the tables that had a record, but were dropped or replaced since."""
         return tuple(
             name
-            for name, number in progress.tables.items()
+            for name in progress.tables
             if name not in left_out
             and (name not in opened or self._was_replaced(opened[name]))
-            and number > progress.dropped.get(name, 0)
+            and progress.has_record(name)
             and name != self._settings.dead_letters
         )
 
@@ -126,7 +131,18 @@ class RegistryOpening:
     def _lacks(self, name: str, managed: ManagedTable) -> bool:
         """Return whether a table lacks a record that it should have."""
         ours = self._is_marked(managed) and name != self._settings.dead_letters
-        return ours and managed.progress is None and not managed.is_empty
+        return ours and managed.is_of_others and not self._precedes_record(managed)
+
+    def _precedes_record(self, managed: ManagedTable) -> bool:
+        """Return whether only other pipelines have written the newest snapshot of a table.
+
+        Every commit repeats the records of all pipelines, so this one had not written it by then:
+        the table was rolled back to a snapshot from before its first record.
+        """
+        pipelines = pipelines_in(managed.state.carried)
+        return (
+            bool(pipelines) and self._is_marked(managed) and not {*pipelines} & {*self._pipelines}
+        )
 
     def _was_replaced(self, managed: ManagedTable) -> bool:
         """Return whether a table that had a record was replaced by another table.
@@ -166,6 +182,7 @@ class RegistryOpening:
         names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
         names += sorted(self._branches)
         named = self._branches | set(self._claims.progress.tables if self._claims else ())
+        named |= {self._settings.dead_letters}
 
         def opened(name: str) -> ManagedTable | None:
             table = self._catalog.get_table(Identifier.parse(name))
@@ -183,9 +200,14 @@ class RegistryOpening:
         """Determine the covered offsets of an opened table, and return the table with them.
 
         They are the offsets in its record, or larger offsets in the claims file if this has a valid
-        claim. A new table, which has no record, covers the progress of the pipeline. Raises
+        claim. A new table, which has no record, covers the progress of the pipeline, and one from
+        before the first record of the pipeline nothing that it has read. Raises
         ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.
         """
+        if self._precedes_record(managed) and progress.has_record(name):
+            of_pipeline = replace(progress, end=progress.beginning)
+            record = TableProgress(of_pipeline, branch=managed.table.branch)
+            managed = replace(managed, progress=record, covered=progress.beginning)
         if managed.progress is not None:
             covered = managed.covered
             claimed = self._claims.complete.get(name) if self._claims else None
@@ -196,6 +218,15 @@ class RegistryOpening:
             others = marked_pipelines(managed.table).difference(self._pipelines)
             raise _progress_lost(name, self._settings, sorted(others))
         return replace(managed, covered=progress.end)
+
+    def needs_record(self, name: str, managed: ManagedTable) -> bool:
+        """Return whether a table needs a record of its own before it is written.
+
+        By this record the next start opens it, and continues from there. Without it, a table with
+        rows of others and the mark of this pipeline would count as one whose record was removed.
+        """
+        is_of_others = managed.is_of_others and not self._is_marked(managed)
+        return name not in self._undecided and (managed.has_copied_record or is_of_others)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
         """Merge the progress of the pipeline from all records and the claims file."""
@@ -213,6 +244,7 @@ class RegistryOpening:
             dropped=_most(progress.dropped for progress in known),
             sources=frozenset().union(*(progress.sources for progress in known)),
             accepted=frozenset().union(*(progress.accepted for progress in known)),
+            routing=known[-1].routing if known else "",
         )
 
     def _read_claims(self) -> Claims | None:

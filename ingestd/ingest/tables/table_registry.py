@@ -156,25 +156,19 @@ class TableRegistry:
         with ThreadPoolExecutor(_THREADS, "create") as pool:
             created = list(pool.map(self._created, missing))
         for (name, _), managed in zip(missing, created, strict=True):
-            self._refuse_strangers(name, managed.table)
-            self._take(name, self._opening.judged(name, managed, self.progress))
+            self._begin(name, managed)
 
     def adopt(self, name: str) -> FileStoreTable | None:
         """Open a table of the catalog if it is not open yet; return None if it does not exist.
 
-        If its record was written for another branch, a record of its own is committed. Raises
+        If it has snapshots without a record of its own, a record is committed. Raises
         CommitConflictError if another pipeline has started to write the table, and the errors of
         `open` and `record`.
         """
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
-            managed = self._opening.load(name)
-            self._refuse_strangers(name, managed.table)
-            self._take(name, self._opening.judged(name, managed, self.progress))
-            if self.tables[name].has_copied_record:
-                # By a record of its own the next start opens it, and continues from there.
-                self.record(name, self.tables[name].covered)
+            self._begin(name, self._opening.load(name))
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
@@ -357,12 +351,17 @@ class TableRegistry:
         FencedError if another process of this pipeline has committed to the table,
         CommitConflictError if the table was rolled back, and the other errors of a commit.
         """
-        self.mark([name])
+        is_of_others = self.tables[name].is_of_others
+        if not is_of_others:  # a mark without a record means that the record was removed
+            self.mark([name])
         finished = {
             key: {p: offset_in(self.progress.end, key, p) for p in partitions}
             for key, partitions in covered.items()
         }
-        return self._commit(name, messages, covered, finished, TableStep(dropped=dropped))
+        result = self._commit(name, messages, covered, finished, TableStep(dropped=dropped))
+        if is_of_others:
+            self.mark([name])
+        return result
 
     def finish(self, span: BatchSpan) -> None:
         """Record that all tables contain a batch, and write the claims file if positions changed.
@@ -552,17 +551,18 @@ class TableRegistry:
         own = {self._settings.name, *self._settings.formerly}
         return sorted(marked_pipelines(table) - own)
 
-    def _refuse_strangers(self, name: str, table: FileStoreTable) -> None:
-        """Raise CommitConflictError if another pipeline has marked a table since the last `open`.
-
-        Whether both pipelines may write to it is decided when the tables are opened again.
-        """
-        others = self._others_in(table)
+    def _begin(self, name: str, managed: ManagedTable) -> None:
+        """Open a table that was loaded after `open`. Raises the errors of `adopt`."""
+        others = self._others_in(managed.table)
         if others and name not in self.others and name != self.dead_letters:
             raise CommitConflictError(
-                f"table {name}: pipeline {others[0]} has started to write it; the tables "
-                "are opened again"
+                f"table {name}: pipeline {others[0]} has started to write it; the tables are "
+                "opened again, and whether both may write it is decided then"
             )
+        managed = self._opening.judged(name, managed, self.progress)
+        self._take(name, managed)
+        if self._opening.needs_record(name, managed):
+            self.record(name, managed.covered)
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
         """Return the properties of records that a table lacks, as empty strings.

@@ -76,6 +76,17 @@ def test_a_value_that_was_left_out_is_found_among_the_rows_that_are_read_again()
     assert rig.rows("orders") == [{"id": 1, "note": "new"}]
 
 
+def test_a_truncate_does_not_empty_a_table_with_rows_of_another_pipeline() -> None:
+    rig = Rig(defaults=DEAD_LETTER)
+    rig.produce(insert(1, 10))
+    rig.run()
+    rig.produce(truncate(20))
+    rig.run(table_changes={ORDERS: {"writers": frozenset({"test", "other"})}})
+    assert [row["id"] for row in rig.rows("orders")] == [1]
+    [dead_letter] = rig.rows("ingestd_dead_letters", "reason", "message")
+    assert "it also holds rows of pipeline other" in dead_letter["message"]
+
+
 def test_without_an_older_snapshot_a_late_truncate_stops() -> None:
     rig = Rig(defaults=FAIL)
     held = late(rig)

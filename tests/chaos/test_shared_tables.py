@@ -1,0 +1,96 @@
+"""Tables that other programs or other pipelines write, too: crashes and rollbacks."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ingestd.crash_points import CrashPoint, watch
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.library.row_writer import RowWriter
+from ingestd.paimon.spec.data_types import DataField, DataType
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.support.driver_lives import DiedError
+from tests.support.truth_rig import Kafka, Topic, Truth
+
+pytestmark = pytest.mark.chaos
+OTHERS_ROW = 1000
+
+
+def pipeline(root: Path, name: str, *numbers: int) -> Truth:
+    """A pipeline with a topic of its own, whose rows go to the table of orders."""
+    kafka = Kafka({f"{name}.orders": Topic(f"topic of {name}")})
+    kafka.produce(f"{name}.orders", *numbers)
+    return Truth(root, kafka, name=name, mapping={f"{name}.orders": "orders"})
+
+
+def table_of_another_program(truth: Truth) -> None:
+    """Create the table of orders with one row, as a program does that keeps no records."""
+    fields = (DataField(0, "id", DataType("BIGINT")), DataField(1, "at", DataType("BIGINT")))
+    schema = TableSchema(0, fields, 1, (), (), {"bucket": "-1"}, "", 1)
+    truth.catalog.create_database("lake")
+    truth.catalog.create_table(Identifier("lake", "orders"), schema)
+    table = truth.table("orders")
+    state = load_state(table)
+    rows = pa.table({"id": pa.array([OTHERS_ROW], pa.int64()), "at": pa.array([0], pa.int64())})
+    messages = RowWriter(table, state, "other", fresh=False).write(rows)
+    commit(table, "other", ManifestCommittable(1, tuple(messages)), state=state, now_ms=1)
+
+
+def live_until(truth: Truth, point: CrashPoint, times: int) -> None:
+    """Run until a step is passed for the n-th time, at which the process ends."""
+    passed = []
+
+    def die(reached: CrashPoint) -> None:
+        passed.extend([reached] * (reached is point))
+        if len(passed) >= times:
+            raise DiedError
+
+    watch(die)
+    try:
+        with pytest.raises(DiedError):
+            truth.live()
+    finally:
+        watch(None)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    "point", [CrashPoint.SCHEMA_PUBLISHED, CrashPoint.SNAPSHOT_READY, CrashPoint.SNAPSHOT_PUBLISHED]
+)
+def test_a_crash_before_the_first_commit_to_a_table_of_another_program_is_no_lost_record(
+    tmp_path: Path, point: CrashPoint, times: int
+) -> None:
+    truth = pipeline(tmp_path, "one", *range(5))
+    table_of_another_program(truth)
+    if (point, times) == (CrashPoint.SCHEMA_PUBLISHED, 3):
+        truth.live()
+    else:
+        live_until(truth, point, times)
+    truth.live()
+    assert truth.ids("orders") == [*range(5), OTHERS_ROW]
+
+
+@pytest.mark.parametrize("file", ["kept", "lost"])
+def test_a_pipeline_gets_all_of_its_rows_again_after_a_rollback_below_the_first_of_them(
+    tmp_path: Path, file: str
+) -> None:
+    one, other = pipeline(tmp_path, "one", *range(5)), pipeline(tmp_path, "other", *range(10, 15))
+    other.kafka.produce("other.orders", -1)
+    for truth in (one, other):
+        truth.live()
+    for name in ("orders", one.letters):
+        table = one.table(name)
+        rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+    if file == "lost":
+        (one.root / "warehouse" / ".ingestd" / "other" / "progress.json").unlink()
+    other.kafka.produce("other.orders", *range(15, 20))
+    for truth in (other, one, other):
+        truth.live()
+    assert one.ids("orders") == [*range(5), *range(10, 20)]
+    assert len(one.dead_letters()) == 1
