@@ -20,8 +20,8 @@ from tests.support.fast_driver import fast_driver
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
-LIVES = 20_000 if LONG else 400
-PAIRS = len(ACTIONS) ** 2 if LONG else 100
+LIVES = 20_000 if LONG else 120
+PAIRS = len(ACTIONS) ** 2 if LONG else 40
 MOST = 2000
 """At most this many random lives are played to find that a rule is missing."""
 AGAIN = 60

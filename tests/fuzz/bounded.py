@@ -1,14 +1,14 @@
-"""Huge and deep messages for the decoder of one format, in a process with little to spend.
+"""Huge and deep messages for the decoders of formats, in a process with little to spend.
 
-python -m tests.fuzz.bounded FORMAT
+python -m tests.fuzz.bounded FORMAT ...
 
 The kernel ends the process when it has used `CPU_SECONDS`, and refuses it memory beyond
-`MEGABYTES`. Prints how many messages were judged.
+`MEGABYTES`. Prints each format, and how many of its messages were judged.
 """
 
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.fuzz.cases import Case, Message
@@ -58,16 +58,18 @@ def _with(case: Case, message: Message) -> Case:
     return replace(case, messages=(message,))
 
 
-def main(data_format: str) -> None:
+def main(formats: Sequence[str]) -> None:
     """Judge everything within the limits."""
     resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    count = 0
-    for case in _huge(data_format):
-        judge(case)
-        count += 1
-    sys.stdout.write(f"{count}\n")
+    for data_format in formats:
+        count = 0
+        for case in _huge(data_format):
+            judge(case)
+            count += 1
+        sys.stdout.write(f"{data_format} {count}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -11,6 +11,7 @@ from ingestd.cdc.cell_budget import most_cells
 from ingestd.paimon.spec.data_types import DataField, DataType
 from tests.support.change_events import TABLE, chunk, event
 from tests.support.decoded import both_decoders, outcome
+from tests.support.examples import examples
 from tests.support.registered import Registered, chunk_of, framed, record
 
 INT = DataType("INT")
@@ -50,7 +51,7 @@ def value_of(draw: st.DrawFn, kind: DataType) -> tuple[Any, int]:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_json_is_judged_by_the_same_rule_by_native_and_python(data: st.DataObject) -> None:
     draw: Any = data.draw
     kind = DataType("ARRAY", element=draw(nested_types()))
@@ -71,7 +72,7 @@ def test_json_is_judged_by_the_same_rule_by_native_and_python(data: st.DataObjec
     st.sampled_from([1, 3, 700]),
     st.lists(st.lists(st.integers(0, 60), max_size=4), min_size=1, max_size=30),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_avro_read_together_is_judged_as_alone(width: int, messages: list[list[int]]) -> None:
     item = record("W", [{"name": f"f{index}", "type": "null"} for index in range(width)])
     inner = {"type": "array", "items": item}

@@ -27,6 +27,7 @@ from ingestd.cdc.json.table_messages import read_natively
 from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from tests.support.decoded import both_decoders
+from tests.support.examples import examples
 from tests.support.registered import Registered, chunk_of, envelope, event, record
 
 FIELDS = {
@@ -123,7 +124,7 @@ NOTHING: frozenset[str] = frozenset()
 LACKING = st.sampled_from([(), (), ("n",), ("part",), ("id", "part"), ("part", "label")])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(changes(), min_size=1, max_size=6),
     LACKING.map(frozenset),
@@ -161,7 +162,7 @@ COLUMNS = {name: WireColumn(name, DataType(kind)) for name, kind in TYPES.items(
 
 
 @pytest.mark.skipif(native_module() is None, reason="the native extension is not built")
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(partial_changes(), min_size=1, max_size=6),
     st.booleans(),

@@ -22,6 +22,7 @@ from ingestd.paimon.table.retention.referenced_files import all_branches
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.examples import examples
 from tests.support.native_tables import NOW_MS, native_table, put
 
 LATER = NOW_MS + 10_000_000
@@ -115,7 +116,7 @@ ACTIONS = ["put", "put", "put", "truncate", "drop", "tag", "untag", "branch", "e
            "back", "clean"]  # fmt: skip
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(ACTIONS), min_size=4, max_size=16))
 def test_a_table_keeps_what_it_promises(seed: int, actions: list[str]) -> None:
     life = Life(seed)
@@ -127,7 +128,7 @@ def test_a_table_keeps_what_it_promises(seed: int, actions: list[str]) -> None:
     assert find_orphans(life.table, LATER).files == ()
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(4))
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(ACTIONS[:6]), min_size=4, max_size=12))
 def test_expiry_alone_leaves_no_orphans(seed: int, actions: list[str]) -> None:
     """Without rollbacks, branches and deleted tags nothing is left for the clean-up."""

@@ -13,6 +13,7 @@ from ingestd.cdc.base import DATA_FORMATS, Decoded, RecordChunk, load_data_forma
 from ingestd.cdc.json.json_changes import JsonChanges
 from tests.support import cdc_samples
 from tests.support.decoded import in_python, outcome
+from tests.support.examples import examples
 
 FORMATS = [name for name in sorted(DATA_FORMATS) if name.endswith(("json", "bson"))]
 SAMPLES = {
@@ -120,7 +121,7 @@ def counted(decoded: Decoded, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_every_record_is_in_one_place_and_both_decoders_agree(name: str, data: Any) -> None:
     native, pure = load_data_format(name), load_data_format(name)

@@ -11,6 +11,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.decoded import both_decoders, outcome
+from tests.support.examples import examples
 from tests.support.layout_messages import (
     FORMATS,
     SOUND,
@@ -61,7 +62,7 @@ def both(name: str, *, images: bool) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whole_messages_come_out_as_restated_ones(name: str, data: Any) -> None:
     stream = data.draw(chunks(name))

@@ -12,6 +12,7 @@ from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.stages import map_side_dedup
+from tests.support.examples import examples
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import (
     DELETE,
@@ -106,7 +107,7 @@ def _offset(time: Any) -> int:
     return round(time.timestamp() * 1000) - 1000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.lists(CHANGES, min_size=1, max_size=6), min_size=1, max_size=4),
     st.sampled_from(OPTIONS),
@@ -149,7 +150,7 @@ def test_a_table_has_the_rows_of_a_plain_model(
         assert shown(rig) == model.rows()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(CHANGES, min_size=1, max_size=9),
     st.sampled_from(OPTIONS[:4]),

@@ -288,7 +288,7 @@ OPTIONS = {
 @pytest.mark.timeout(7200 if "INGESTD_LONG" in os.environ else 900)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @settings(
-    max_examples=400 if "INGESTD_LONG" in os.environ else 12,
+    max_examples=400 if "INGESTD_LONG" in os.environ else 8,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -22,6 +22,7 @@ from tests.property.test_key_changes import (
     shape,
     wanted,
 )
+from tests.support.examples import examples
 
 
 def roll_back(pipeline: Pipeline, number: int) -> None:
@@ -34,7 +35,7 @@ def roll_back(pipeline: Pipeline, number: int) -> None:
 
 
 @pytest.mark.parametrize("options", ["fixed buckets", "lookup", "order of the source"])
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     life=actions(),
     partitions=st.integers(1, 3),

@@ -21,7 +21,7 @@ from tests.support.crash_runs import wrong
 from tests.support.crash_scene import Scene
 from tests.support.lying_io import LIES, Lie, LyingFileIO, plan_of
 
-_MANY = 1500 if "INGESTD_LONG" in os.environ else 40
+_MANY = 1500 if "INGESTD_LONG" in os.environ else 20
 lies = st.lists(st.tuples(st.integers(0, 150), st.sampled_from(LIES)), min_size=1, max_size=10)
 
 

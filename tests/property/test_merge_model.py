@@ -11,6 +11,7 @@ from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from tests.property.merge_model import merged
+from tests.support.examples import examples
 from tests.support.merge_cases import MergeCase, random_case
 from tests.support.native_tables import native_table, put
 
@@ -37,7 +38,7 @@ def _as_read(table: FileStoreTable, rows: list[dict[str, Any]]) -> list[dict[str
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SEEDS)
 def test_files_read_as_their_rows_merge_one_by_one(seed: int) -> None:
     case = random_case(Random(seed))
@@ -60,7 +61,7 @@ def _depends_on_cuts(case: MergeCase) -> bool:
     return rounds or "merge_map_with_keytime" in options.values()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(SEEDS, st.lists(st.integers(0, 40), max_size=4))
 def test_where_files_are_cut_makes_no_difference_to_inserts(seed: int, cuts: list[int]) -> None:
     case = random_case(Random(seed))

@@ -12,6 +12,7 @@ from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.property.mixed_messages import mixed
 from tests.support.decoded import both_decoders, outcome
+from tests.support.examples import examples
 from tests.support.layout_messages import FORMATS
 
 pytestmark = pytest.mark.skipif(
@@ -42,7 +43,7 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "debezium-json"])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_mixed_chunks_come_out_as_restated_ones(name: str, data: Any) -> None:
     stream, images = data.draw(chunks(name)), data.draw(st.booleans())

@@ -1,4 +1,4 @@
-"""Random options, engines, buckets and producers together: 15 tables, 1,000 with INGESTD_LONG=1.
+"""Random options, engines, buckets and producers together: 8 tables, 1,000 with INGESTD_LONG=1.
 
 INGESTD_TABLES=FIRST:COUNT takes other seeds.
 """
@@ -12,7 +12,7 @@ from tests.property.mixed_life import STEPS, MixedLife
 from tests.support.oracle import Oracle
 
 LONG = bool(os.environ.get("INGESTD_LONG"))
-FIRST, COUNT = map(int, os.environ.get("INGESTD_TABLES", f"6000:{1000 if LONG else 15}").split(":"))
+FIRST, COUNT = map(int, os.environ.get("INGESTD_TABLES", f"6000:{1000 if LONG else 8}").split(":"))
 
 
 @pytest.mark.compat

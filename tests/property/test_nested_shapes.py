@@ -10,13 +10,14 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
+from tests.support.examples import examples
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.nested_shapes import cells, nested_types
 
 FORMATS = ["orc", "parquet", "avro"]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(30))
 @given(st.data(), nested_types(), st.sampled_from(FORMATS), st.sampled_from(FORMATS))
 def test_what_is_written_and_compacted_is_read(
     data: st.DataObject, kind: Any, written: str, compacted: str
@@ -41,7 +42,7 @@ def test_what_is_written_and_compacted_is_read(
     assert _rows(table) == _plain(expected, table)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.data(), nested_types(), st.sampled_from(FORMATS))
 def test_appended_rows_are_read(data: st.DataObject, kind: Any, file_format: str) -> None:
     table = native_table("/w", [("id", "INT"), ("v", kind)], io=MemoryFileIO(),

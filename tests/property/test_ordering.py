@@ -18,6 +18,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.ordering import Ordering
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
+from tests.support.examples import examples
 from tests.support.ingest_rig import Rig
 
 Position = tuple[int, bool]
@@ -105,7 +106,7 @@ def wanted(messages: list[Message], ordering: Ordering) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("ordering", ["arrival", "source-position"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages=topics(), batches=st.lists(st.integers(0, 20), max_size=3), binlog=st.booleans())
 @example(
     messages=[Message(1, 10_000_000, 10_000_000, False), Message(1, 5, 5, False)],
@@ -166,7 +167,7 @@ def lives(draw: st.DrawFn) -> tuple[list[list[Message]], dict[int, tuple[int | N
     return batches, {key: (one.value, one.note) for key, one in state.items()}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=lives(), bucket=st.sampled_from(["1", "-1"]), binlog=st.booleans(), data=st.data())
 @example(  # a value is left out after an old row of its key was sent again
     life=(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ingestd.cdc.base import Decoded, FormatSettings, load_data_format
 from ingestd.cdc.protobuf import native_fields
+from tests.support.examples import examples
 from tests.support.registered import Registered, chunk_of, framed
 
 SCHEMA = """syntax = "proto3"; import "google/protobuf/timestamp.proto";
@@ -99,7 +100,7 @@ def decode(values: list[bytes]) -> Decoded:
 
 
 @given(st.lists(messages(), min_size=1, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_native_and_python_agree(values: list[bytes]) -> None:
     native = decode(values)
     with mock.patch.object(native_fields, "native_module", lambda: None):

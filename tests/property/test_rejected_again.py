@@ -9,7 +9,7 @@ import pytest
 from ingestd.ingest.settings.context import TableSettings
 from tests.support.truncated_source import PARTITIONS, Pipeline, TruncatedSource
 
-SEEDS = 1000 if os.environ.get("INGESTD_LONG") else 15
+SEEDS = 1000 if os.environ.get("INGESTD_LONG") else 8
 _KEYS_OF_PARTITIONS = 1_000
 
 

@@ -12,6 +12,7 @@ from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
 from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.examples import examples
 from tests.support.native_tables import native_table, put
 
 KEYS = st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "ab", "é", "longer than seven", "𝄞"]))
@@ -27,7 +28,7 @@ OPTIONS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(ROWS, min_size=1, max_size=12), max_size=5), OPTIONS, st.booleans())
 def test_reads_are_what_a_dictionary_would_hold(
     batches: list[list[Any]], options: dict[str, str], partitioned: bool

@@ -9,7 +9,7 @@ import pytest
 from ingestd.crash_points import CrashPoint
 from tests.support.truncated_source import PARTITIONS, Pipeline, TruncatedSource
 
-SEEDS = 2000 if os.environ.get("INGESTD_LONG") else 25
+SEEDS = 2000 if os.environ.get("INGESTD_LONG") else 12
 _MAX_SKEW = 20_000
 _STEPS = (
     CrashPoint.BATCH_COLLECTED,
