@@ -106,6 +106,7 @@ class _Checks:
     def _check_source(self, name: str, source: SourceSection) -> None:
         with self._at("sources", name, "kafka"):
             check_properties(KafkaSource(name, source.topics, properties=source.kafka))
+        self._check_dead_letter_topic(name, source)
         for property_name, value in source.kafka.items():
             if (problem := property_problem(property_name, value)) is not None:
                 self._add(("sources", name, "kafka", property_name), problem)
@@ -118,6 +119,16 @@ class _Checks:
             with self._at("sources", name, key):
                 check_positions(source, key)
         self._check_registry(name, source)
+
+    def _check_dead_letter_topic(self, name: str, source: SourceSection) -> None:
+        topic = self._config.errors.dead_letter_topic
+        topics = KafkaSource(name, source.topics, source.topic_pattern, source.topic_exclude)
+        if topic is not None and topics.selects(topic):
+            problem = (
+                f"is a topic that source {name} reads, so each dead letter would be read, rejected "
+                f"and sent again; name another topic, or add it to sources.{name}.topic-exclude"
+            )
+            self._add(("errors", "dead-letter-topic"), problem)
 
     def _check_registry(self, name: str, source: SourceSection) -> None:
         section = source.schema_registry

@@ -188,6 +188,8 @@ class TableWork:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
             return
+        if self._commits and growth.snapshot_id <= self._commits[-1][0]:
+            self._forget_commits()
         if growth.snapshot_id == 1:
             self._is_new()
         self._remember(growth)
@@ -237,6 +239,17 @@ class TableWork:
         wait = interval * 2.0 ** min(self._idle, 30)
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
         self._idle += 1
+
+    def _forget_commits(self) -> None:
+        """Count the commits from the next one on: the table was rolled back, or created again.
+
+        The ids of the other commits may stay above those that a compaction covers.
+        """
+        self._commits.clear()
+        self._new.clear()
+        self._known.clear()
+        self.examined, self._unreported_runs, self._most_runs = False, 1, 0
+        self.level_0 = None
 
     def _is_new(self) -> None:
         """Mark the table as examined, because it was empty before its first commit."""

@@ -129,6 +129,18 @@ def test_sources_and_warehouse(tmp_path: Path, old: str, new: str, message: str)
     assert message in issue(tmp_path, BASE.replace(old, new))
 
 
+@pytest.mark.parametrize("topics", ["topics: [orders, dead]", "topic-pattern: .*"])
+def test_dead_letters_are_not_sent_to_a_topic_that_is_read(tmp_path: Path, topics: str) -> None:
+    dead = "errors: {dead-letter-topic: dead}\n"
+    found = issue(tmp_path, BASE.replace("topics: [orders]", topics) + dead)
+    assert "errors.dead-letter-topic: is a topic that source shop reads" in found
+    (tmp_path / "g.yaml").write_text(BASE + dead)
+    load_config(tmp_path / "g.yaml", {})
+    excluded = BASE.replace("topics: [orders]", "topic-pattern: .*\n    topic-exclude: [dead]")
+    (tmp_path / "g.yaml").write_text(excluded + dead)
+    load_config(tmp_path / "g.yaml", {})
+
+
 @pytest.mark.parametrize("master", ["spark://h:7077", "k8s://https://h", "yarn"])
 def test_a_disk_is_no_warehouse_of_a_cluster_unless_it_is_shared(
     tmp_path: Path, master: str

@@ -68,6 +68,17 @@ def test_what_was_appended_while_a_compaction_ran_counts_for_the_next() -> None:
     assert not one.is_due(9.0)
 
 
+@pytest.mark.parametrize("snapshot", [1, 11])
+def test_commits_that_were_rolled_back_or_dropped_do_not_count_for_ever(snapshot: int) -> None:
+    one = work(schema(num_sorted_run__compaction_trigger="3", num_sorted_run__stop_trigger="4"))
+    append(one, 1, a=1)
+    append(one, 1000, a=2)
+    for number in range(snapshot, snapshot + 5):
+        append(one, number, a=1)
+        compacted(one, SortedRuns(number, 0, {A: 1}))
+        assert (one.runs, one.is_over_stop, one.is_due(9.0)) == (1, False, False)
+
+
 def test_runs_above_level_0_count() -> None:
     one = work(schema(num_sorted_run__compaction_trigger="5"))
     compacted(one, SortedRuns(4, 1, {A: 4}))
