@@ -58,7 +58,7 @@ def own_topics(names: Sequence[str]) -> list[str]:
 def proposed_pattern(topics: Sequence[str]) -> str | None:
     """Return a regular expression for topics with a common prefix that ends with a dot.
 
-    Return None if there is no such prefix, or only one topic.
+    Returns None if there is no such prefix, or only one topic.
     """
     if len(topics) < 2:
         return None

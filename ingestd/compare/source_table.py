@@ -35,8 +35,9 @@ class KeyRange:
 class Page:
     """A page: a range of keys in the order of the database, with digests of its rows.
 
-    `digests`, the number of rows and the sum of their hashes, are by part. A page has a single part
-    if keys have an order, and otherwise a part for each hash partition of its keys.
+    `digests` maps each part of the page to the number of its rows and the sum of their hashes. A
+    page has a single part if keys have an order, and otherwise a part for each hash partition of
+    its keys.
     """
 
     keys: KeyRange

@@ -29,7 +29,7 @@ class ConfigShape:
     def at(self, path: Path) -> "ConfigShape | None":
         """Return the shape at a path relative to this shape.
 
-        Return None if the path is not allowed, or leads into a list.
+        Returns None if the path is not allowed, or leads into a list.
         """
         reached: ConfigShape | None = self
         for step in path:

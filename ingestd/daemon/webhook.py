@@ -118,7 +118,7 @@ class Webhook:
     def _next(self) -> CloudEvent | None:
         """Wait for an event and return it, without removing it from the queue.
 
-        Return None if the webhook closes and the queue is empty or the time is over.
+        Returns None if the webhook closes and the queue is empty or the time is over.
         """
         with self._changed:
             while not self._waiting and self._end is None:

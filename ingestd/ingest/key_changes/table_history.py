@@ -162,8 +162,8 @@ class TableHistory:
     def read(self, where: SourcePartition, start: int, until: int) -> Iterator[ReadRows]:
         """Read an offset range of a topic partition again, and yield the table's rows in it.
 
-        The range is from `start` up to, but not including, `until`; `read_on` does not continue
-        there. Raises the errors of reading the log and of `shape_again`.
+        The range is from `start` up to, but not including, `until`. Calls of `read_on` are not
+        affected. Raises the errors of reading the log and of `shape_again`.
         """
         offset_range = OffsetRange(where.source, where.topic, where.partition, start, until)
         yield from self._shaped(where, self._chunks(offset_range))

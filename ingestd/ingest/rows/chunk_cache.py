@@ -125,8 +125,8 @@ class ChunkCache:
     def get(self, key: ChunkKey, known: KnownColumns) -> tuple[RecordChunk, Decoded] | None:
         """Return a cached chunk and its decoded changes, or None if the chunk must be decoded.
 
-        It must be decoded if it is not cached, or if with the columns in `known` its changes could
-        be others.
+        It must be decoded if it is not cached, or if its changes may differ with the columns in
+        `known`.
         """
         try:
             with self._path(key).open("rb") as file:

@@ -226,9 +226,9 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
     """Raise the source position of each row to the largest one of the rows before it in its slot.
 
-    The rows of several topic partitions are ordered by position, and rows that are dropped
-    afterwards would have affected this order. `slots` has the slot of every row; shape (rows,).
-    Rows without a position column are returned unchanged.
+    The rows of several topic partitions are ordered by these positions, so that rows that are
+    dropped afterwards do not change the order of the others. `slots` has the slot of every row;
+    shape (rows,). Rows without a position column are returned unchanged.
     """
     if POSITION not in rows.column_names:
         return rows

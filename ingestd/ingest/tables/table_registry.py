@@ -469,7 +469,7 @@ class TableRegistry:
 
         Must be called before the first record is committed to a table, and, unlike `commit`, not
         concurrently. Removes the marks of former names of the pipeline. Raises CommitConflictError
-        if a table without snapshots is another one than was opened, and the errors of the catalog.
+        if a table without snapshots was dropped or created again, and the errors of the catalog.
         """
         for name in names:
             formerly = set(self._settings.formerly)

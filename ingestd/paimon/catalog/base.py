@@ -261,9 +261,9 @@ def check_empty(database: str, tables: Sequence[str], *, cascade: bool) -> None:
 
 
 def check_name(kind: Literal["database", "table"], name: str) -> None:
-    """Raise ConfigError if some reader does not support a database or table of this name.
+    """Raise ConfigError if a database or table of this name cannot be read by all readers.
 
-    `kind` states for which of the two the name is.
+    `kind` states whether it is the name of a database or of a table.
     """
     reserved, reason = _RESERVED[kind]
     if not name or name != name.strip():

@@ -65,9 +65,10 @@ def vectors_by_index(entries: Iterable[IcebergEntry]) -> dict[str, list[Json]]:
 
 
 def index_name(name: str) -> str:
-    """Return the name of the index file whose deletion vectors the file `name` contains.
+    """Return the name of the Paimon index file whose deletion vectors the file `name` contains.
 
-    That is the beginning of the name of a Puffin file; any other file is the index file itself.
+    The name of a Puffin file begins with the name of the index file. For the index file itself,
+    `name` is returned.
     """
     return name.partition(".")[0]
 

@@ -53,8 +53,8 @@ def merge_rows(
 
     `rows` has the system columns, the key columns, the columns of `rules.columns_beside`, and any
     other columns of the table. With `oldest_first`, the rows of a key are in the order of their
-    sequence numbers, which are then not read unless `rules` has sequence fields. If all rows of a
-    key are ignored, `deduplicate` and `first-row` return no row for the key, and `partial-update`
+    sequence numbers; the numbers are then read only if `rules` has sequence fields. If all rows of
+    a key are ignored, `deduplicate` and `first-row` return no row for the key, and `partial-update`
     returns a deletion; `aggregation` ignores no rows. Raises UnsupportedError for an unknown merge
     engine, or a deletion that the engine does not support.
     """
@@ -97,9 +97,9 @@ def picked_rows(
     """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 
     `rows` has the key columns, the sequence fields and the system columns. With `oldest_first`, the
-    rows of a key are in the order of their sequence numbers, which are then not read unless `rules`
-    has sequence fields. Raises ValueError for an engine that computes rows, UnsupportedError for a
-    deletion that the engine does not support.
+    rows of a key are in the order of their sequence numbers; the numbers are then read only if
+    `rules` has sequence fields. Raises ValueError for an engine that computes rows,
+    UnsupportedError for a deletion that the engine does not support.
     """
     if not picks_rows(rules):
         raise ValueError(f"the merge engine {rules.engine} does not return rows unchanged")

@@ -53,7 +53,7 @@ class DecodedIndex(Protocol):
     def may_hold(self, operator: str, values: Sequence[Cell]) -> bool:
         """Return whether `column operator value` may be true for a row and one of `values`.
 
-        `operator` is an operator of `Comparison`. True if the index cannot exclude it.
+        `operator` is an operator of `Comparison`. Returns True if the index cannot exclude it.
         """
         ...
 

@@ -149,7 +149,7 @@ class TableOption(Generic[T_co]):
     converts a text to the value, given the option's name for errors; `default` is the value if the
     option is not set. `values` are the supported values (None: all); other values are refused for
     the access `refused_from` and all kinds of access after it. `note` describes an implemented
-    option, or is the reason why another one is refused or ignored; `refusal` is the reason why a
+    option, or is the reason why an option is refused or ignored; `refusal` is the reason why a
     value of an implemented option is refused. `change` is the rule for a table with snapshots.
     `aliases` are older names, in lookup order.
     """

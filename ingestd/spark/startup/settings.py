@@ -172,8 +172,8 @@ def prepare_environment(settings: Mapping[str, str]) -> None:
     """Set the environment variables for the Python and the umask of Spark's workers.
 
     PYSPARK_PYTHON is the Python in `settings`, else that of this process; if tasks run on other
-    machines, an existing value takes precedence over the latter. PYSPARK_DRIVER_PYTHON is always
-    the Python of this process. If all tasks run on this machine, SPARK_LOCAL_IP becomes 127.0.0.1
+    machines, an existing value precedes that of this process. PYSPARK_DRIVER_PYTHON is always the
+    Python of this process. If all tasks run on this machine, SPARK_LOCAL_IP becomes 127.0.0.1
     unless it is set.
     """
     os.environ[UMASK] = format(current_umask(), "o")

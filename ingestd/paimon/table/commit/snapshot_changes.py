@@ -193,8 +193,8 @@ def checked_entries(
     """Check a change against the live files of `state`; return the manifest entries to commit.
 
     The entries of an OVERWRITE begin with the deletion of every live file of the partitions that it
-    replaces. An APPEND is not checked, so that no manifest is read, unless the bucket count was
-    ever changed; an ANALYZE is never checked.
+    replaces. An APPEND is checked only if the bucket count was ever changed; otherwise no manifest
+    is read. An ANALYZE is never checked.
 
     Raises CommitConflictError if the change conflicts with another commit, and SchemaConflictError
     if the option `bucket` was altered without a rescale.
@@ -578,9 +578,9 @@ def in_commit_order(
 def snapshot_time(entries: Iterable[ManifestEntry], previous: Snapshot | None, now_ms: int) -> int:
     """Return the time of the snapshot with these entries, in milliseconds since the epoch.
 
-    Readers find snapshots by time with a binary search, so it is not before `previous`, and the
-    postponed files of the next commit are newer, so it is not before those of this one. `now_ms` is
-    the time of the commit.
+    The time is `now_ms`, the time of the commit, but not before `previous`, because readers find
+    snapshots by time with a binary search. It is not before the postponed files in `entries`
+    either, so that those of the next commit are newer.
     """
     times = [entry.file.creation_time_ms or 0 for entry in entries if _is_postponed(entry)]
     return max(now_ms, previous.time_millis if previous else 0, *times)

@@ -26,7 +26,7 @@ OPTION = honoured.SCAN_FALLBACK.name
 
 @dataclass(frozen=True, slots=True)
 class FallbackBranch:
-    """A fallback branch and the snapshot of it to read; `table` is the table on this branch."""
+    """A fallback branch and its snapshot to read; `table` is the table on this branch."""
 
     table: FileStoreTable
     snapshot: Snapshot

@@ -99,10 +99,10 @@ def repair_hash_index(
     Keys in several buckets are only reported: their rows stay, and new rows are written to the
     bucket of the newest row. With `drop_doubled` their older rows are deleted by a second snapshot.
     With `dry_run`, nothing is changed. `partition_filter` selects partitions (None: all). Raises
-    ConfigError for a table without a hash index, or with `drop_doubled`, a table whose newest rows
-    do not replace older rows; UnsupportedError for a table that cannot be written; FormatError for
-    damaged data files; CommitConflictError if other writers committed first three times. The
-    written files are then deleted.
+    ConfigError for a table without a hash index, and with `drop_doubled` also for a table whose
+    newest rows do not replace older rows; UnsupportedError for a table that cannot be written;
+    FormatError for damaged data files; CommitConflictError if other writers committed first three
+    times. The written files are then deleted.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
         raise ConfigError(
