@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import texts_of
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
@@ -107,7 +108,7 @@ def _cast_chunk(
 ) -> tuple[Values, Mask]:
     try:
         return _cast(chunk, source, target, arrow_type), np.zeros(len(chunk), np.bool_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError):
+    except (ValueError, ArithmeticError, pa.ArrowNotImplementedError, UnsupportedError):
         if len(chunk) == 1:
             return _nulls(1, arrow_type), np.ones(1, np.bool_)
     # Bisection finds a few bad values among many good ones in few casts.
@@ -131,6 +132,8 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
         raise pa.ArrowInvalid(f"longer than {target.length} bytes")
     if target.root in ("FLOAT", "DOUBLE"):
         return _floats(chunk, arrow_type)
+    if source.root in CHARACTER_ROOTS and target.root in TIMESTAMP_ROOTS | {"DATE", "TIME"}:
+        return read_texts(chunk.to_pylist(), target)
     to_integers = target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS
     if to_integers and has_hexadecimals(chunk):
         raise pa.ArrowInvalid("not an integer")

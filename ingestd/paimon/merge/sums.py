@@ -79,11 +79,11 @@ def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
 def _sums(values: Numbers, taken_back: Numbers, starts: Indices) -> Numbers:
     if bool(taken_back.any()):
         values = np.where(taken_back, -values, values)
-    if values.dtype.kind == "f":
-        return fold_left(np.add, values, starts)
-    if not len(starts):
-        return values[:0]
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
+        if values.dtype.kind == "f":
+            return fold_left(np.add, values, starts)
+        if not len(starts):
+            return values[:0]
         return np.add.reduceat(values, starts).astype(values.dtype)
 
 

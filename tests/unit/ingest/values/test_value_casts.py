@@ -1,6 +1,7 @@
 """Values are cast where they fit, and those that do not are marked."""
 
 from collections.abc import Callable
+from datetime import datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
+
+NOON = datetime.fromisoformat("2024-02-29T12:00:00")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,14 @@ from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
         ("STRING", "INT", ["0x10", "7"], [None, 7]),
         ("DOUBLE", "FLOAT", [1e300, float("-inf"), 1.5, None], [None, float("-inf"), 1.5, None]),
         ("STRING", "FLOAT", ["1e300", "-Infinity", "1.5"], [None, float("-inf"), 1.5]),
+        (
+            "STRING",
+            "TIME(3)",
+            ["10:00:00.5", "24:00:00", None],
+            [time(10, 0, 0, 500_000), None, None],
+        ),
+        ("STRING", "TIMESTAMP(3)", ["2024-02-29T12:00:00Z", "x"], [NOON, None]),
+        ("STRING", "DATE", ["2024-02-29Z", "2023-02-29"], [NOON.date(), None]),
         ("STRING", "DECIMAL(38, 10)", ["1.5", "9" * 37, "1e40"], [Decimal("1.5"), None, None]),
         ("DECIMAL(38, 2)", "DECIMAL(38, 10)", [Decimal("9" * 36), Decimal(1)], [None, Decimal(1)]),
         ("DECIMAL(10, 2)", "DOUBLE", [Decimal("2728028.80")], [2728028.8]),

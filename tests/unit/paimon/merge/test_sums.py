@@ -19,6 +19,8 @@ from tests.support.merges import aggregate
         ("sum", "BIGINT", [None, None], None),
         ("sum", "TINYINT", [100, 100], -56),
         ("sum", "BIGINT", [2**63 - 1, 1], -(2**63)),
+        ("sum", "DOUBLE", [1e308, 1e308, 5.0], float("inf")),
+        ("sum", "FLOAT", [-3e38, -3e38], float("-inf")),
         ("product", "SMALLINT", [300, 300], 24464),
         ("product", "INT", [None, 3, -4], -12),
         ("product", "INT", [-7, (2,)], -3),
@@ -28,6 +30,10 @@ from tests.support.merges import aggregate
 )
 def test_the_value_of_a_key(function: str, t: str, cells: list[Any], value: Any) -> None:
     assert aggregate(function, t, cells) == value
+
+
+def test_infinities_of_both_signs_have_no_sum() -> None:
+    assert np.isnan(aggregate("sum", "DOUBLE", [float("inf"), float("-inf")]))
 
 
 @pytest.mark.parametrize("count", [3, 63, 64, 65, 1000])
