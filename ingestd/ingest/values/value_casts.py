@@ -132,12 +132,17 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
         raise pa.ArrowInvalid(f"longer than {target.length} bytes")
     if target.root in ("FLOAT", "DOUBLE"):
         return _floats(chunk, arrow_type)
-    if source.root in CHARACTER_ROOTS and target.root in TIMESTAMP_ROOTS | {"DATE", "TIME"}:
-        return read_texts(chunk.to_pylist(), target)
-    to_integers = target.root in INTEGER_ROOTS and source.root in CHARACTER_ROOTS
-    if to_integers and has_hexadecimals(chunk):
-        raise pa.ArrowInvalid("not an integer")
+    if source.root in CHARACTER_ROOTS:
+        return _from_texts(chunk, target, arrow_type)
     return cast_exactly(chunk, arrow_type)
+
+
+def _from_texts(texts: Values, target: DataType, arrow_type: pa.DataType) -> Values:
+    if target.root in TIMESTAMP_ROOTS | {"DATE", "TIME"}:
+        return read_texts(texts.to_pylist(), target)
+    if target.root in INTEGER_ROOTS and has_hexadecimals(texts):
+        raise pa.ArrowInvalid("not an integer")
+    return cast_exactly(texts, arrow_type)
 
 
 def _texts(chunk: Values, source: DataType) -> Values:
