@@ -102,6 +102,8 @@ def test_both_hold_and_show_the_same(name: str, tmp_path: Path, oracle: Oracle) 
 
 @pytest.mark.parametrize("seed", range(UNTIMED + 6))
 def test_random_tables_are_compacted_alike(seed: int, tmp_path: Path, oracle: Oracle) -> None:
+    # Other seeds may show other changes: which runs an automatic compaction takes depends on the
+    # sizes of the files, and Java's Parquet files are larger (294, 384); 289 writes no snapshot.
     random = Random(seed)
     case = random_case(random)
     if seed >= UNTIMED:

@@ -115,6 +115,30 @@ def test_java_goes_on_with_a_table_whose_columns_changed_in_every_way(
     assert verify(table) == []
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_row_of_which_every_field_is_new_is_null_in_old_files(
+    file_format: str, tmp_path: Path, oracle: Oracle, oracle_2: Oracle
+) -> None:
+    row = _row(("q", "INT"))
+    columns: list[tuple[str, Any]] = [
+        ("k", "INT"), ("r", row), ("l", {"type": "ARRAY", "element": row}),
+        ("m", {"type": "MAP", "key": "STRING", "value": row}),
+        ("o", _row(("i", row), ("n", "INT"))),
+    ]  # fmt: skip
+    options = {"bucket": "1", "file.format": file_format}
+    table = native_table(tmp_path, columns, keys=["k"], options=options)
+    cell = {"q": 1}
+    put(table, [{"k": 1, "r": cell, "l": [cell], "m": [("a", cell)], "o": {"i": cell, "n": 2}}])
+    paths = [("r",), ("l", "element"), ("m", "value"), ("o", "i")]
+    table = alter(table, *(AddColumn((*path, "x"), parse_type("INT")) for path in paths))
+    table = alter(table, *(DropColumn((*path, "q")) for path in paths))
+    expected = [{"k": 1, "r": None, "l": None, "m": None, "o": {"i": None, "n": 2}}]
+    for java in (oracle, oracle_2):
+        assert java.read(tmp_path, "db", "t") == expected
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert [json.loads(line) for line in lines] == expected
+
+
 def test_the_same_changes_make_the_same_schema_file(tmp_path: Path, oracle: Oracle) -> None:
     fields = [{"name": name, "type": t} for name, t in COLUMNS]
     fields[0]["type"] = "INT NOT NULL"

@@ -1,4 +1,4 @@
-"""Random lives of tables against a dictionary: 40 here, 1,000 with INGESTD_LONG=1."""
+"""Random lives of tables against a dictionary: 45 here, 1,000 with INGESTD_LONG=1."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.property.table_life import TableLife
 from tests.support.oracle import Oracle
 
 LONG = bool(os.environ.get("INGESTD_LONG"))
-EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "1000" if LONG else "40"))
+EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "1000" if LONG else "45"))
 
 
 @pytest.mark.timeout(0 if LONG else 900)

@@ -53,10 +53,35 @@ def file_columns(
 ) -> dict[str, DataField]:
     """Return the file's field for each requested field, by the name of the requested field.
 
-    Fields are matched by id. Requested fields that the file lacks are left out.
+    Fields are matched by id. Requested fields of which the file has no part are left out.
     """
     by_id = {field.id: field for field in file_fields}
-    return {field.name: by_id[field.id] for field in fields if field.id in by_id}
+    return {
+        field.name: by_id[field.id]
+        for field in fields
+        if field.id in by_id and _has_common_part(by_id[field.id].type, field.type)
+    }
+
+
+def _has_common_part(source: DataType, target: DataType) -> bool:
+    """Return whether a value of `source` has a part of `target`.
+
+    A ROW needs a field in common. Java does not read one without, so that the ROW and the ARRAY or
+    MAP around it are null.
+    """
+    if source == target or source.root != target.root:
+        return True
+    if target.root == "ROW":
+        by_id = {field.id: field.type for field in source.fields}
+        return any(
+            field.id in by_id and _has_common_part(by_id[field.id], field.type)
+            for field in target.fields
+        )
+    if source.element is not None and target.element is not None:
+        return _has_common_part(source.element, target.element)
+    if source.value is not None and target.value is not None:
+        return _has_common_part(source.value, target.value)
+    return True
 
 
 def evolve(
@@ -203,7 +228,7 @@ def _cast_row(column: Array, source: DataType, target: DataType) -> Array:
     children: list[Array] = []
     for field in target.fields:
         position, inner = sources.get(field.id, (None, field))
-        if position is None:
+        if position is None or not _has_common_part(inner.type, field.type):
             children.append(_nulls(len(array), field.type))
         else:
             children.append(cast_array(array.field(position), inner.type, field.type))
