@@ -6,6 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ingestd.crash_points import CrashPoint, watch
+from ingestd.errors import ProgressLostError
+from ingestd.ingest.recovery.set_progress import at_claims, begin
+from ingestd.ingest.tables.claims import read_claims
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.spec.data_types import DataField, DataType
@@ -15,6 +18,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.chaos.test_truth import without_record
 from tests.support.driver_lives import DiedError
 from tests.support.truth_rig import Kafka, Topic, Truth
 
@@ -94,3 +98,19 @@ def test_a_pipeline_gets_all_of_its_rows_again_after_a_rollback_below_the_first_
         truth.live()
     assert one.ids("orders") == [*range(5), *range(10, 20)]
     assert len(one.dead_letters()) == 1
+
+
+def test_a_record_of_another_pipeline_says_nothing_of_one_that_was_removed(tmp_path: Path) -> None:
+    """Another program expires the records of both, and the operator gives one of them a record."""
+    one, other = pipeline(tmp_path, "one", *range(5)), pipeline(tmp_path, "other", *range(10, 15))
+    for truth in (one, other):
+        truth.live()
+    given = read_claims(other.io, other.settings.warehouse, other.name)
+    without_record(one, keep_old=False)
+    at = at_claims("lake.orders", given)
+    begin(other.settings, other.catalog, other.io, "lake.orders", at, other.now_ms)
+    other.live()
+    for _ in range(2):
+        with pytest.raises(ProgressLostError, match="Pipeline other writes it, too"):
+            one.live()
+    assert one.ids("orders") == [*range(5), *range(10, 15)]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk, RejectedRecord
+from ingestd.errors import ConfigError
 from ingestd.ingest.rows.blobs import KIND, OFFSET
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
@@ -57,11 +58,20 @@ def dead_letter_schema(time_millis: int) -> TableSchema:
     return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
 
 
-def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
+def columns_to_add(table: str, schema: TableSchema) -> list[SchemaChange]:
     """Return the changes that add the columns which a dead-letter table of an older version lacks.
 
-    The result is empty if the table has all columns.
+    The result is empty if the table has all columns. Raises ConfigError if it has other columns or
+    a primary key, so that dead letters cannot be written to it.
     """
+    names = [name for name, _ in COLUMNS]
+    others = [name for name in schema.field_names if name not in names]
+    if others or schema.primary_keys:
+        what = f"column '{others[0]}'" if others else "a primary key"
+        raise ConfigError(
+            f"errors.dead-letter-table: {table} exists with {what}, which a dead-letter table does "
+            "not have; name another table"
+        )
     return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
 
 

@@ -21,7 +21,7 @@ from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.metadata.table_state import load_state, newest_record
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 8
@@ -134,15 +134,16 @@ class RegistryOpening:
         return ours and managed.is_of_others and not self._precedes_record(managed)
 
     def _precedes_record(self, managed: ManagedTable) -> bool:
-        """Return whether only other pipelines have written the newest snapshot of a table.
+        """Return whether a table is at a snapshot from before this pipeline wrote it.
 
-        Every commit repeats the records of all pipelines, so this one had not written it by then:
-        the table was rolled back to a snapshot from before its first record.
+        That is so after a rollback to a snapshot with records of other pipelines only, whose schema
+        does not have the mark yet. If the record was removed later, the schema has it.
         """
-        pipelines = pipelines_in(managed.state.carried)
-        return (
-            bool(pipelines) and self._is_marked(managed) and not {*pipelines} & {*self._pipelines}
-        )
+        newest = newest_record(managed.table, managed.state.snapshot, "")
+        if newest is None or not self._is_marked(managed):
+            return False
+        then = marked_pipelines(managed.table.at_schema(newest.schema_id))
+        return then.union(pipelines_in(newest.properties)).isdisjoint(self._pipelines)
 
     def _was_replaced(self, managed: ManagedTable) -> bool:
         """Return whether a table that had a record was replaced by another table.
@@ -204,7 +205,8 @@ class RegistryOpening:
         before the first record of the pipeline nothing that it has read. Raises
         ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.
         """
-        if self._precedes_record(managed) and progress.has_record(name):
+        is_rolled_back = managed.is_of_others and self._precedes_record(managed)
+        if is_rolled_back and progress.has_record(name):
             of_pipeline = replace(progress, end=progress.beginning)
             record = TableProgress(of_pipeline, branch=managed.table.branch)
             managed = replace(managed, progress=record, covered=progress.beginning)

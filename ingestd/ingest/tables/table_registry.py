@@ -129,7 +129,7 @@ class TableRegistry:
         for name, managed in opened.tables.items():
             self._take(name, managed)
         self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
-        columns = columns_to_add(self.tables[self.dead_letters].table.schema)
+        columns = columns_to_add(self.dead_letters, self.tables[self.dead_letters].table.schema)
         if columns:
             self.alter(self.dead_letters, columns)
 

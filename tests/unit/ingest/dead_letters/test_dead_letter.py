@@ -65,6 +65,6 @@ def test_headers_of_a_record_are_kept_where_its_chunk_has_them() -> None:
 
 def test_a_table_of_an_older_version_gets_what_it_lacks() -> None:
     old = new_schema(COLUMNS[:-1], (), (), {"bucket": "-1"}, 0)
-    (change,) = columns_to_add(old)
+    (change,) = columns_to_add("db.t", old)
     assert str(change).startswith("add headers ARRAY<ROW<")
-    assert columns_to_add(dead_letter_schema(0)) == []
+    assert columns_to_add("db.t", dead_letter_schema(0)) == []

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from ingestd.errors import (
     CommitConflictError,
+    ConfigError,
     FencedError,
     ProgressLostError,
     UnsupportedError,
@@ -239,6 +241,22 @@ def test_a_table_of_dead_letters_that_an_older_version_made_gets_its_new_columns
     catalog.create_table(Identifier.parse(name), old)
     assert opened().tables[name].table.schema.field_names == tuple(one for one, _ in COLUMNS)
     assert opened().tables[name].table.schema.id == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "problem"),
+    [([("k", DataType("INT"))], [], "column 'k'"), (COLUMNS, ["topic"], "a primary key")],
+)
+def test_a_table_of_rows_does_not_become_the_dead_letter_table(
+    opened: Opened, tmp_path: Path, columns: Any, keys: list[str], problem: str
+) -> None:
+    catalog = load_catalog("filesystem", str(tmp_path))
+    catalog.create_database("db")
+    name = Identifier.parse("db.ingestd_dead_letters")
+    catalog.create_table(name, new_schema(columns, keys, (), {"bucket": "-1"}, 1))
+    with pytest.raises(ConfigError, match=f"ingestd_dead_letters exists with {problem}"):
+        opened()
+    assert catalog.get_table(name).schema.id == 0
 
 
 def test_tables_that_cannot_be_written_are_refused_and_ignored_options_are_named_once(
