@@ -27,7 +27,7 @@ from tests.support.processes import open_files, shares
 
 LONG = "INGESTD_LONG" in os.environ
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
-BATCHES = int(os.environ.get("INGESTD_SOAK_BATCHES", "960" if LONG else "40"))
+BATCHES = int(os.environ.get("INGESTD_SOAK_BATCHES", "960" if LONG else "24"))
 BATCH = int(os.environ.get("INGESTD_SOAK_BATCH", "9000" if LONG else "500"))
 SECONDS = 60 * float(os.environ.get("INGESTD_SOAK_MINUTES", "inf"))
 AHEAD = 12

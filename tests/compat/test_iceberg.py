@@ -50,7 +50,7 @@ pytestmark = pytest.mark.compat
 
 LONG = "INGESTD_LONG" in os.environ
 STEPS = 200 if LONG else 12
-SEEDS = range(20 if LONG else 2)
+SEEDS = range(20 if LONG else 1)
 
 
 @pytest.fixture(scope="module")

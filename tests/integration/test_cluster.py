@@ -292,7 +292,7 @@ def test_executors_with_another_disk_write_nothing(
         tmp_path,
         broker.bootstrap,
         ledger.pattern,
-        spark={**LOOPBACK, **EXECUTORS, "spark.master": cluster.url},
+        spark={**LOOPBACK, **EXECUTORS, "spark.master": cluster.url, "spark.cores.max": "1"},
         warehouse={"path": "/proc/self/cwd/warehouse", "database": DATABASE, "shared": True},
     )
     with run_daemon(config, tmp_path, until_latest=True) as daemon:
