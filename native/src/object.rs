@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::column::Finished;
 use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::node::Node;
-use crate::skip;
+use crate::skip::{self, SkippedObjects};
 use crate::template::{FieldPosition, Template, Then};
 use crate::text::unescaped;
 
@@ -37,6 +37,7 @@ pub struct Object {
     required: usize,
     template: Template,
     presence: Vec<u8>,
+    skipped: SkippedObjects,
     seen: usize,
 }
 
@@ -68,6 +69,7 @@ impl Object {
             required,
             template,
             presence,
+            skipped: SkippedObjects::default(),
             seen: 0,
         }
     }
@@ -153,7 +155,7 @@ impl Object {
                 Then::Skip if skip::passes(&mut cursor) => {}
                 Then::Skip => {
                     cursor.blanks();
-                    skip::value(&mut cursor)?;
+                    cursor.lend(|lent| self.skipped.skip(lent))?;
                 }
                 Then::Field(index) => {
                     self.fields[index].node.read(&mut cursor, row)?;
@@ -190,7 +192,7 @@ impl Object {
             let mut stable = true;
             match field {
                 None if !is_first && skip::passes(&mut cursor) => {}
-                None => skip::value(&mut cursor)?,
+                None => cursor.lend(|lent| self.skipped.skip(lent))?,
                 Some(index) => {
                     let field = &mut self.fields[index];
                     if field.seen == row + 1 {

@@ -6,6 +6,47 @@ use crate::text::{passes_plain, quoted};
 
 /// Maximum nesting depth of a value.
 const DEEPEST: usize = 64;
+/// Shorter objects are always parsed.
+const SHORTEST_KEPT: usize = 256;
+/// Maximum size of all objects of `SkippedObjects`.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Objects that were skipped, and are skipped again without being parsed.
+///
+/// Most of them are schemas, which all messages of a table repeat.
+#[derive(Default)]
+pub struct SkippedObjects {
+    /// In order; none is the start of another.
+    sorted: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl SkippedObjects {
+    /// Skips the value at this position.
+    #[inline(never)]
+    pub fn skip(&mut self, cursor: &mut Cursor) -> Fit<()> {
+        if cursor.peek() != b'{' {
+            return any_value(cursor);
+        }
+        let rest = cursor.rest();
+        let found = self
+            .sorted
+            .binary_search_by(|text| text.as_slice().cmp(&rest[..text.len().min(rest.len())]));
+        match found {
+            Ok(index) => cursor.at += self.sorted[index].len(),
+            Err(index) => {
+                let start = cursor.at;
+                any_value(cursor)?;
+                let text = cursor.since(start);
+                if text.len() >= SHORTEST_KEPT && self.bytes + text.len() <= MOST_KEPT {
+                    self.bytes += text.len();
+                    self.sorted.insert(index, text.to_vec());
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Skips the value at this position.
 #[inline(always)]

@@ -182,3 +182,28 @@ fn texts_that_are_not_utf8_are_a_mismatch() {
     text[at] = 0xFF;
     assert_eq!(read(&mut example(), &[text], 1), None);
 }
+
+#[test]
+fn a_long_object_that_is_skipped_again_is_judged_as_for_the_first_time() {
+    let long = |n: usize| format!(r#"{{"a":"{}","z":[{n}]}}"#, "x".repeat(300));
+    let message = |schema: &str| {
+        format!(r#"{{"schema":{schema},"op":"c","source":{{"db":"shop"}},"after":null}}"#)
+    };
+    let mut plan = example();
+    let texts: Vec<String> = [1, 2, 1, 10, 2, 1].map(|n| message(&long(n))).to_vec();
+    let first = read(&mut plan, &texts, 4);
+    assert!(first.is_some());
+    assert_eq!(read(&mut plan, &texts, 4), first);
+    let whole = long(1);
+    for broken in [
+        whole[..whole.len() - 1].to_owned(),
+        format!("{whole}}}"),
+        format!("{whole}{whole}"),
+        whole.replace("[1]", "[1"),
+        whole.replace("\"a\"", "a"),
+    ] {
+        let texts = [message(&whole), message(&broken)];
+        assert_eq!(read(&mut plan, &texts, 4), None, "{broken}");
+        assert_eq!(read(&mut example(), &texts, 4), None, "{broken}");
+    }
+}
