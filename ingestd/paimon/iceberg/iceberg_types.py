@@ -37,6 +37,7 @@ _PACKED = {
 """`struct` formats of encoded bounds by Iceberg type; strings, binaries and decimals have none."""
 _PROMOTIONS = frozenset({("int", "long"), ("float", "double")})
 _MICROS_OF_MILLI = 1000
+_MAX_LONG = 2**63 - 1
 _MILLI_PRECISION = 3
 
 
@@ -183,10 +184,16 @@ def column_bounds(
     """Return the encoded bounds of the columns in `known` by field id.
 
     `values` are the bounds as Paimon values, in the order of the column names `names`; the bounds
-    of columns in `known` are not None. `fields` has the columns by name.
+    of columns in `known` are not None. `fields` has the columns by name. A timestamp in
+    milliseconds whose microseconds exceed 64 bits has no bound.
     """
-    return {
-        fields[name].id: bound(fields[name].type, avro_value(fields[name].type, value))
+    bounds = (
+        (fields[name], avro_value(fields[name].type, value))
         for name, value in zip(names, values, strict=True)
         if name in known
+    )
+    return {
+        field.id: bound(field.type, value)
+        for field, value in bounds
+        if field.type.root not in TIMESTAMP_ROOTS or -_MAX_LONG <= value <= _MAX_LONG
     }

@@ -10,6 +10,7 @@ from ingestd.paimon.iceberg.iceberg_types import (
     avro_value,
     bound,
     bound_order,
+    column_bounds,
     refuse_unreadable,
     schema_document,
 )
@@ -109,3 +110,13 @@ def test_bounds_have_the_bytes_and_the_order_of_iceberg(
     assert bounds[0] == first
     mixed = [*bounds[1:], bounds[0]]
     assert sorted(mixed, key=lambda data: bound_order(t, data)) == bounds
+
+
+@pytest.mark.parametrize("millis", [2**62, -(2**62), 2**63 - 1])
+def test_a_timestamp_that_iceberg_does_not_have_has_no_bound(millis: int) -> None:
+    fields = {
+        "t": DataField(0, "t", parse_type("TIMESTAMP(3)")),
+        "n": DataField(1, "n", parse_type("BIGINT")),
+    }
+    assert column_bounds(fields, ["t", "n"], [millis, millis], ["t", "n"]).keys() == {1}
+    assert column_bounds(fields, ["t", "n"], [-1, None], ["t"]).keys() == {0}
