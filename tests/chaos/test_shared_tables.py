@@ -1,5 +1,6 @@
 """Tables that other programs or other pipelines write, too: crashes and rollbacks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -80,9 +81,10 @@ def test_a_crash_before_the_first_commit_to_a_table_of_another_program_is_no_los
     assert truth.ids("orders") == [*range(5), OTHERS_ROW]
 
 
+@pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("file", ["kept", "lost"])
 def test_a_pipeline_gets_all_of_its_rows_again_after_a_rollback_below_the_first_of_them(
-    tmp_path: Path, file: str
+    tmp_path: Path, file: str, first: int
 ) -> None:
     one, other = pipeline(tmp_path, "one", *range(5)), pipeline(tmp_path, "other", *range(10, 15))
     other.kafka.produce("other.orders", -1)
@@ -94,7 +96,7 @@ def test_a_pipeline_gets_all_of_its_rows_again_after_a_rollback_below_the_first_
     if file == "lost":
         (one.root / "warehouse" / ".ingestd" / "other" / "progress.json").unlink()
     other.kafka.produce("other.orders", *range(15, 20))
-    for truth in (other, one, other):
+    for truth in (one, other, one) if first == 0 else (other, one, other):
         truth.live()
     assert one.ids("orders") == [*range(5), *range(10, 20)]
     assert len(one.dead_letters()) == 1
@@ -114,3 +116,18 @@ def test_a_record_of_another_pipeline_says_nothing_of_one_that_was_removed(tmp_p
         with pytest.raises(ProgressLostError, match="Pipeline other writes it, too"):
             one.live()
     assert one.ids("orders") == [*range(5), *range(10, 15)]
+
+
+def test_a_record_under_an_old_name_is_not_the_record_of_another_pipeline(tmp_path: Path) -> None:
+    """The table is rolled back to it after the old name has been removed from the settings."""
+    truth = pipeline(tmp_path, "one", *range(5))
+    truth.live()
+    renamed = replace(truth, name="new", formerly=("one",))
+    renamed.kafka.produce("one.orders", *range(5, 10))
+    renamed.live()
+    table = truth.table("orders")
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+    with pytest.raises(ProgressLostError, match=r"lake\.orders"):
+        replace(renamed, formerly=()).live()
+    renamed.live()
+    assert truth.ids("orders") == list(range(10))

@@ -21,7 +21,8 @@ from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.table_state import load_state, newest_record
+from ingestd.paimon.table.metadata.snapshot_manager import snapshots_from_latest
+from ingestd.paimon.table.metadata.table_state import load_state
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 8
@@ -134,16 +135,21 @@ class RegistryOpening:
         return ours and managed.is_of_others and not self._precedes_record(managed)
 
     def _precedes_record(self, managed: ManagedTable) -> bool:
-        """Return whether a table is at a snapshot from before this pipeline wrote it.
+        """Return whether a table was rolled back to a snapshot from before this pipeline wrote it.
 
-        That is so after a rollback to a snapshot with records of other pipelines only, whose schema
-        does not have the mark yet. If the record was removed later, the schema has it.
+        Then it has records of other pipelines only, and a snapshot whose schema does not have the
+        mark yet. Snapshots expire from the oldest on, so a later one with a record would exist.
         """
-        newest = newest_record(managed.table, managed.state.snapshot, "")
-        if newest is None or not self._is_marked(managed):
+        table, records = managed.table, {*pipelines_in(managed.state.carried)}
+        others = marked_pipelines(table).difference(self._pipelines)
+        # The record of a pipeline without a mark may be one of this pipeline, under an old name.
+        if not self._is_marked(managed) or not records or not records <= others:
             return False
-        then = marked_pipelines(managed.table.at_schema(newest.schema_id))
-        return then.union(pipelines_in(newest.properties)).isdisjoint(self._pipelines)
+        schemas = {snapshot.schema_id for snapshot in snapshots_from_latest(table.io, table.paths)}
+        return any(
+            marked_pipelines(table.at_schema(schema_id)).isdisjoint(self._pipelines)
+            for schema_id in schemas
+        )
 
     def _was_replaced(self, managed: ManagedTable) -> bool:
         """Return whether a table that had a record was replaced by another table.
