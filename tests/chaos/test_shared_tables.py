@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from ingestd.crash_points import CrashPoint, watch
-from ingestd.errors import ProgressLostError
-from ingestd.ingest.recovery.set_progress import at_claims, begin
+from ingestd.errors import ConfigError, ProgressLostError
+from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.library.row_writer import RowWriter
@@ -115,6 +115,17 @@ def test_a_record_of_another_pipeline_says_nothing_of_one_that_was_removed(tmp_p
     for _ in range(2):
         with pytest.raises(ProgressLostError, match="Pipeline other writes it, too"):
             one.live()
+    assert one.ids("orders") == [*range(5), *range(10, 15)]
+    with pytest.raises(ConfigError, match="rows of all pipelines: use --at origin for each"):
+        begin(
+            one.settings, one.catalog, one.io, "lake.orders", at_origin("lake.orders"), one.now_ms
+        )
+    one.truncate("orders")
+    for truth in (one, other):
+        at = at_origin("lake.orders")
+        begin(truth.settings, truth.catalog, truth.io, "lake.orders", at, truth.now_ms)
+    for truth in (one, other):
+        truth.live()
     assert one.ids("orders") == [*range(5), *range(10, 15)]
 
 

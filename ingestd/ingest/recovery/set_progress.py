@@ -80,6 +80,17 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
     }
 
 
+def _truncate_command(registry: TableRegistry, table: str) -> str:
+    """Return the command that empties a table, and what it requires if others write the table."""
+    command = f"`ingestd truncate WAREHOUSE {table}`"
+    if table not in registry.others:
+        return command
+    return (
+        f"{command} (it deletes the rows of all pipelines: use --at origin for each of them before "
+        "one starts)"
+    )
+
+
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
     """Return a function for `begin` that returns the offsets at which the pipeline began to read.
 
@@ -94,7 +105,7 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
             why = "aggregates values" if managed.table.schema.primary_keys else "has no primary key"
             raise ConfigError(
                 f"table {table} {why} and has {counted(rows, 'row')}, which would be duplicated; "
-                f"empty it first with `ingestd truncate WAREHOUSE {table}`"
+                f"empty it first with {_truncate_command(registry, table)}"
             )
         return registry.progress.beginning
 
@@ -120,7 +131,7 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
             )
         managed, claimed = registry.tables[table], claims.complete[table]
         ways_out = (
-            f"Empty it with `ingestd truncate WAREHOUSE {table}` and use --at origin to read "
+            f"Empty it with {_truncate_command(registry, table)} and use --at origin to read "
             "everything again, or use --at now to read only new records"
         )
         earliest = min(snapshot_ids(managed.table.io, managed.table.paths), default=0)
