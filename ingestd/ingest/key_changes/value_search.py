@@ -44,6 +44,7 @@ from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.row_selection import Indices, Mask
+from ingestd.paimon.table.read.scan_plan import with_level_0
 from ingestd.paimon.table.read.table_read import read_table
 
 _ABSENT = -1
@@ -405,7 +406,7 @@ class _Search:
         if not len(needed) or trace.base.snapshot_id is None or trace.history.has_gap:
             return self._inserts.slice(0, 0), at
         rows = read_table(
-            self._table,
+            with_level_0(self._table),
             snapshot_id=trace.base.snapshot_id,
             columns=[*self._keys, *(name for name in self._columns if name not in self._keys)],
             key_filter=keys.take(group_rows(keys, self._keys).first),

@@ -32,6 +32,7 @@ from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.row_selection import Indices, Mask
+from ingestd.paimon.table.read.scan_plan import with_level_0
 from ingestd.paimon.table.read.table_read import read_table
 
 PartitionLookup = Callable[[pa.Table], frozenset[bytes]]
@@ -169,7 +170,7 @@ class _OldRows:
         asked = rows.select(keys).filter(asking)
         distinct_keys = asked.take(group_rows(asked, keys).first)
         self._table_rows = read_table(
-            target.table,
+            with_level_0(target.table),
             snapshot_id=target.snapshot_id,
             columns=list(needed),
             partition_filter=partition_lookup(distinct_keys) if partition_lookup else None,

@@ -8,7 +8,7 @@ files are merged by key, a unit consists of files whose keys are in no other uni
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -92,6 +92,19 @@ def hides_level_0(table: FileStoreTable) -> bool:
     merges = vectors and honoured.DELETION_VECTORS_MERGE.of(options)
     first_row = honoured.MERGE_ENGINE.of(options) == "first-row"
     return bool(table.schema.primary_keys) and (first_row or (vectors and not merges))
+
+
+def with_level_0(table: FileStoreTable) -> FileStoreTable:
+    """Return a handle of the same table whose batch reads see the newest row of each key.
+
+    With deletion vectors, they then merge the files of level 0, as `deletion-vectors.merge-on-read`
+    requests it. First-row tables still leave them out: the older row of a key is the valid one.
+    """
+    schema = table.schema
+    if not honoured.DELETION_VECTORS.of(schema.options):
+        return table
+    options = {**schema.options, honoured.DELETION_VECTORS_MERGE.name: "true"}
+    return table.with_schema(replace(schema, options=options))
 
 
 def plan_read(

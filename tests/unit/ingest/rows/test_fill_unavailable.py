@@ -3,6 +3,9 @@
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import (
     DELETE,
@@ -14,6 +17,9 @@ from tests.support.json_changes import (
 )
 
 pytestmark = pytest.mark.usefixtures("json_changes")
+
+
+ORDERS = "lake.orders"
 
 
 def row(key: int, n: int, doc: str | None, kind: int = UPDATE_AFTER) -> bytes:
@@ -33,6 +39,40 @@ def test_value_comes_from_the_table(slots: int) -> None:
     rig.run()
     assert docs(rig) == {i: f"doc {i}" for i in range(8)}
     assert {row["n"] for row in rig.rows("orders")} == {1}
+
+
+VECTORS = {"deletion-vectors.enabled": "true"}
+
+
+def compact(rig: Rig) -> None:
+    table = rig.tables[ORDERS]
+    compact_table(table, now_ms=1, full=True)
+    rig.states[ORDERS] = load_state(table)
+
+
+@pytest.mark.parametrize("compacted", [0, 1])
+def test_value_comes_from_a_row_that_readers_of_deletion_vectors_do_not_see_yet(
+    compacted: int,
+) -> None:
+    rig = Rig(defaults=TableSettings(options=VECTORS))
+    for number, value in enumerate(["oldest", "old", UNAVAILABLE]):
+        rig.produce(row(1, number, value))
+        rig.run()
+        if number < compacted:
+            compact(rig)
+    compact(rig)
+    assert rig.rows("orders") == [{"id": 1, "n": 2, "doc": "old"}]
+
+
+def test_a_delete_keeps_a_row_that_readers_of_deletion_vectors_do_not_see_yet() -> None:
+    shape = ShapeSettings(on_delete="keep")
+    rig = Rig(settings={"orders": TableSettings(options=VECTORS, shape=shape)})
+    for number, kind in enumerate([UPDATE_AFTER, DELETE]):
+        rig.produce(row(1, number, "old", kind))
+        rig.run()
+    compact(rig)
+    [kept] = rig.rows("orders")
+    assert kept["doc"] == "old"
 
 
 def test_value_comes_from_the_newest_earlier_row_of_the_batch() -> None:
