@@ -32,7 +32,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
     "moving": {"primary-keys": ["id"], "partition-keys": ["city"]},
     "changes": {"options": {"changelog-producer": "input", "changelog-file.format": "orc"}},
 }
-BATCH_ROWS = 400
+BATCH_ROWS = 200
 """Each run of about 500 events takes several batches of all topics."""
 
 

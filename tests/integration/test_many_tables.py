@@ -1,4 +1,4 @@
-"""Fifty topics in one query: tables appear while it runs, and many change in one batch.
+"""A hundred topics in one query: tables appear while it runs, and many change in one batch.
 
 With INGESTD_LONG=1 there are two hundred.
 """
@@ -31,7 +31,7 @@ from tests.support.stored_rows import stored_rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-TABLES = 200 if "INGESTD_LONG" in os.environ else 50
+TABLES = 200 if "INGESTD_LONG" in os.environ else 100
 AT_START = range(TABLES // 2)
 GROWN = range(20)
 """Tables that get new columns, all in one batch."""
