@@ -21,6 +21,7 @@ from ingestd.paimon.catalog.hive_partitions import HivePartitions
 from ingestd.paimon.catalog.hive_tables import HiveTable
 from ingestd.paimon.iceberg.iceberg_sync import repair_iceberg, sync_iceberg, update_iceberg
 from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
@@ -419,6 +420,24 @@ def test_external_tables_keep_their_files(lake: Lake, tmp_path: Path) -> None:
     assert catalog.get_table(lake.table("u")).path == table.path
     catalog.drop_table(lake.table("u"))
     assert Path(table.path, "schema").exists()
+
+
+def test_an_external_table_of_java_at_another_place_is_continued(
+    lake: Lake, tmp_path: Path
+) -> None:
+    place = tmp_path / "elsewhere" / "t"
+    options = {"bucket": "1", "path": str(place)}  # as after CREATE TABLE ... LOCATION
+    steps = [{"commit": {"rows": [{"id": 1, "v": "java"}]}}]
+    lake.java_spec(tmp_path, fields=FIELDS, primaryKey=["id"], options=options, steps=steps)
+    catalog, t = lake.catalog(), lake.table()
+    table = catalog.get_table(t)
+    assert "path" in table.schema.options
+    refuse_unsupported(table.schema, for_write=True)
+    put(table, [{"id": 2, "v": "b"}])
+    catalog.alter_table(t, [AddColumn("w", parse_type("INT"))], NOW_MS)
+    assert rows(catalog.get_table(t)) == lake.java_rows()
+    assert len(lake.java_rows()) == 2
+    assert len([*(place / "snapshot").glob("snapshot-*")]) == 2
 
 
 def test_locations_in_properties(lake: Lake, tmp_path: Path) -> None:

@@ -116,10 +116,6 @@ _IGNORED: _Options = (
     ),
 
     # Refused for writing.
-    *_refused(
-        Access.WRITE, "the catalog decides where a table is; other places of its data files are "
-        "`data-file.external-paths`", "path",
-    ),
     *_refused(Access.WRITE, "no Java code runs in ingestd", "commit.callbacks", values=[""]),
     *_refused(
         Access.WRITE, "it ends a job once others have compacted or overwritten the table after a "
@@ -193,6 +189,10 @@ _IGNORED: _Options = (
         values=_OFF,
     ),
     *UNREAD_SCANS,
+    *_refused(
+        Access.CREATE, "the catalog decides where a table is; other places of its data files are "
+        "`data-file.external-paths`", "path",
+    ),
     *_irrelevant(
         "only Flink's batch reads of Paimon 2.0 merge postponed rows; all readers see them once a "
         "compaction has moved them", "postpone.merge-on-read",

@@ -193,7 +193,6 @@ def test_options_that_change_what_readers_see_are_refused_by_name(name: str, val
         ("metadata.iceberg.storage", "glue-catalog"), ("commit.callbacks", "X"),
         ("upsert-key", "v"), ("pk-vector.index.columns", "v"),
         ("parquet.encryption.column.keys", "k"),
-        ("path", "/x"),
         ("data-file.external-paths.strategy", "weight-robin"),
     ],
 )  # fmt: skip
@@ -213,6 +212,7 @@ def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
         ("snapshot.time-retaind", "1 h", "did you mean 'snapshot.time-retained'"),
         ("ingestd.number-encodng", "delta", "did you mean 'ingestd.number-encoding'"),
         ("some.new-option", "1", "unknown"),
+        ("path", "/x", "the catalog decides where a table is"),
         ("orc.stripe.sise", "65536", "did you mean 'orc.stripe.size'"),
         ("orc.compres.size", "65536", "did you mean 'orc.compress.size'"),
         ("parquet.block.sise", "65536", "did you mean 'parquet.block.size'"),
