@@ -52,10 +52,10 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """A pair of columns, in the lake and in the database, with equal canonical texts.
+    """A column of the lake and its column in the database, compared by canonical texts.
 
-    `text_sql` computes the canonical text in the database; values in the lake are normalized by
-    `form` to the same text.
+    Equal values have equal canonical texts. `text_sql` computes the canonical text in the database;
+    values in the lake are normalized by `form` to the same text.
     """
 
     name: str

@@ -27,8 +27,8 @@ class _Running:
 class BatchTrace:
     """Sends the trace of each batch to a sink, as a span with child spans.
 
-    `clock` returns nanoseconds since 1970. Not thread-safe: only the thread that runs batches calls
-    it, or a thread that waits for this one.
+    `clock` returns nanoseconds since 1970. Not thread-safe: it is called by the thread that
+    runs batches, or by a thread that has waited for the batch to end.
     """
 
     def __init__(self, sink: SpanSink, clock: Callable[[], int] = time.time_ns) -> None:

@@ -177,7 +177,7 @@ class DevBroker:
     def log(self) -> Path:
         """The log file of the broker.
 
-        Raises BrokerError if it is temporary and the broker not started.
+        Raises BrokerError if the log is temporary and the broker has not been started.
         """
         if self._given_log is not None:
             return self._given_log

@@ -265,9 +265,10 @@ class SetAsideTopics:
         return bool(culprits)
 
     def culprits(self, ranges: Iterable[OffsetRange]) -> list[Unreadable]:
-        """Return the ranges that exceed a worker's memory limit, each from where it is unreadable.
+        """Return the ranges that need too much memory, each from its first unreadable offset.
 
-        The ranges are read again in separate processes to find them; nothing is set aside yet.
+        Each range is read again in a separate process with half of a worker's memory. Ranges that
+        fail for another reason are included, unless the brokers are silent. Nothing is set aside.
         Raises ConfigError for invalid properties, and SourceError if no token could be fetched.
         """
         return [

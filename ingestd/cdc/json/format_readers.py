@@ -165,7 +165,7 @@ def any_keys(keys: Sequence[bytes | None]) -> bool:
 
 
 def no_keys(keys: Sequence[bytes | None]) -> bool:
-    """Return whether no message has a key, for formats that read every key."""
+    """Return whether no message has a key: the check of formats to which every key matters."""
     return keys.count(None) == len(keys)
 
 

@@ -1,4 +1,6 @@
-"""The state of the logs of a pipeline at startup, as reported by the brokers, by topic key."""
+"""The state of the logs of a pipeline at startup, as reported by the brokers, by topic key.
+
+A batch checks the topic keys of its records again (`TopicKeyCheck`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

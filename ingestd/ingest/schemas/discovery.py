@@ -21,8 +21,8 @@ class Discovery:
     If the target table does not exist (`fresh`), `columns` are all columns of the messages, and
     `primary_keys` are the columns of the message key. `topic`, `partition` and `offset` identify
     the first record with these columns. `proven` are renames and drops found in DDL that the table
-    has to apply, and `comments` are comments of the source that it may take. A discovery without
-    any of these requests a run of the batch with the existing table in its context.
+    has to apply, and `comments` are comments of the source that it may take. If a
+    discovery has none of these, the batch only runs again, with the existing table in its context.
     """
 
     table: str

@@ -183,10 +183,10 @@ class HiveCatalog:
     ) -> FileStoreTable:
         """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        If the table or its directory exists, raises TableExistsError or, with `ignore_if_exists`,
-        returns the table, added to the metastore if necessary. Raises ConfigError for the option
-        `path` or a name that Hive refuses, UnsupportedError for a type that Hive lacks,
-        SchemaConflictError for an invalid default value, ValueError if the id is not 0.
+        If the metastore or the directory has a Paimon table, raises TableExistsError or, with
+        `ignore_if_exists`, returns it. Raises ConfigError for the option `path`, a name that Hive
+        refuses, another format, or snapshots of an older table; UnsupportedError for a type that
+        Hive lacks; SchemaConflictError for an invalid default; ValueError if the id is not 0.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")

@@ -128,7 +128,7 @@ class MetastoreSession:
         return fields
 
     def tables(self, database: str, names: Sequence[str]) -> Sequence[Struct]:
-        """Return the metastore's structures `Table` of those tables `names` that exist.
+        """Return the metastore's structures `Table` of the tables `names` that exist.
 
         Raises the errors of `call`.
         """

@@ -117,7 +117,7 @@ def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
-    """Return the catalog of a database, in which missing tables of the catalog are created.
+    """Return the catalog that a database stores; its own tables there are created if missing.
 
     `warehouse` is the directory of Paimon's databases and tables. Raises StorageError if the
     database cannot be reached, ConfigError for an unknown or invalid option, UnsupportedError for

@@ -53,9 +53,10 @@ def vector_indexes(table: FileStoreTable, snapshot: Snapshot) -> dict[str, Index
 
 
 def vectors_by_index(entries: Iterable[IcebergEntry]) -> dict[str, list[Json]]:
-    """Return the records of live deletion vectors in Puffin files, by name of their index file.
+    """Return Iceberg's data files of deletion vectors in live Puffin files, by Paimon index file.
 
-    Records of vectors in the index files themselves, as Java Paimon writes them, are left out.
+    The keys are names of the index files that the vectors were copied from. Entries that point to
+    an index file itself, as Java Paimon writes them, are left out.
     """
     found: dict[str, list[Json]] = defaultdict(list)
     for entry in entries:

@@ -50,7 +50,7 @@ class Elements:
 
     @property
     def cells(self) -> Indices:
-        """The number of non-null chosen cells of each key; shape (keys,)."""
+        """The number of cells whose elements are here, for each key; shape (keys,)."""
         return np.diff(self.chosen.offsets)
 
     def gather(self, at: Indices, kind: pa.DataType) -> Array:

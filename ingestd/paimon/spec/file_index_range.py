@@ -54,7 +54,7 @@ def has_range_bitmap(t: DataType) -> bool:
 
 
 def default_chunk_size(t: DataType) -> int:
-    """Return the default limit of the size of a chunk in bytes, without its first value."""
+    """Return the default limit of a chunk's size in bytes; its first value does not count."""
     return 0 if t.root in _SMALL_ROOTS else DEFAULT_CHUNK_SIZE
 
 

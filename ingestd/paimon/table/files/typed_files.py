@@ -26,7 +26,7 @@ def read_typed(io: FileIO, path: str, fields: Sequence[DataField], options: Opti
 
     `fields` are all columns of the file, `options` the options of the table. Raises
     FileNotFoundError if the file does not exist, StorageError if the store fails, FormatError with
-    the path if it is damaged, UnsupportedError for its compression.
+    the path if it is damaged, UnsupportedError for an unsupported compression.
     """
     try:
         return TYPED_FORMATS[format_of(path)](io, path, fields, options)
