@@ -22,6 +22,7 @@ from ingestd.errors import (
 )
 from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder, pipelines_folder
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.paths import file_numbers
 
 _PREFIX = "term-"
 _REMEMBERED = 50
@@ -144,9 +145,7 @@ class Leadership:
             self._io.overwrite(self._path(old_term), _document(self._holder, []))
 
     def _terms(self) -> list[int]:
-        names = self._io.list_names(self._folder)
-        tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-        return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
+        return file_numbers(self._io.list_names(self._folder), _PREFIX)
 
     def _holders(self, term: int) -> list[str] | None:
         """Return the holder of a term and earlier holders, or None if the term has no file.

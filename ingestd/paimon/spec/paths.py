@@ -6,7 +6,7 @@ formatted as Java formats them, because every reader derives the directory from 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#file-layouts
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -33,6 +33,12 @@ _ESCAPES = {
 _NOT_BLANK_IN_JAVA = "\x85\xa0\u2007\u202f"
 _MILLIS_OF_DAY = 86_400_000
 _NANOS_OF_SECOND = 1_000_000_000
+
+
+def file_numbers(names: Iterable[str], prefix: str) -> list[int]:
+    """Return the numbers of the files that are named by a prefix and a number, ascending."""
+    tails = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 
 
 def escape(text: str) -> str:

@@ -8,17 +8,23 @@ files that the snapshot refers to, only those with its changes are kept.
 
 import json
 
+from ingestd.paimon.spec.paths import file_numbers
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import find_changelog
-
-_PREFIX = "changelog-"
+from ingestd.paimon.table.metadata.snapshot_manager import earliest_snapshot_id, find_changelog
 
 
 def changelog_ids(table: FileStoreTable) -> list[int]:
     """Return the ids of all long-lived changelogs, ascending, from a listing."""
-    names = table.io.list_names(table.paths.changelog_dir)
-    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+    return file_numbers(table.io.list_names(table.paths.changelog_dir), "changelog-")
+
+
+def first_change_id(table: FileStoreTable) -> int | None:
+    """Return the id of the oldest snapshot whose changes can be read; None if the table has none.
+
+    It is the oldest long-lived changelog, or without these, the oldest snapshot.
+    """
+    kept = changelog_ids(table)
+    return kept[0] if kept else earliest_snapshot_id(table.io, table.paths)
 
 
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:

@@ -11,18 +11,14 @@ from ingestd.paimon.casts.default_values import check_default_values
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.document_checks import sealed
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.paths import TablePaths, file_numbers
 from ingestd.paimon.spec.schema import encode_schema, parse_schema
 from ingestd.paimon.spec.table_schema import TableSchema
-
-_PREFIX = "schema-"
 
 
 def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
     """Return the ids of all schema files, ascending; [] if the directory is not a table."""
-    names = io.list_names(paths.schema_dir)
-    tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+    return file_numbers(io.list_names(paths.schema_dir), "schema-")
 
 
 def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:

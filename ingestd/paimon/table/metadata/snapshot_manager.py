@@ -7,18 +7,16 @@ hints, by which a listing is avoided; their ids are always verified.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ArgumentError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
-from ingestd.paimon.spec.paths import TablePaths
+from ingestd.paimon.spec.paths import TablePaths, file_numbers
 from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 
 _LOG = logging.getLogger(__name__)
-_PREFIX = "snapshot-"
-_CHANGELOG_PREFIX = "changelog-"
 _LOOKS = 3
 
 
@@ -78,21 +76,7 @@ def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
     """Return the ids of all snapshot files, ascending, from a listing."""
-    return _ids(io.list_names(paths.snapshot_dir), _PREFIX)
-
-
-def first_change_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the oldest snapshot whose changes can be read; None if the table has none.
-
-    It is the oldest long-lived changelog, or without these, the oldest snapshot.
-    """
-    kept = _ids(io.list_names(paths.changelog_dir), _CHANGELOG_PREFIX)
-    return kept[0] if kept else earliest_snapshot_id(io, paths)
-
-
-def _ids(names: Sequence[str], prefix: str) -> list[int]:
-    tails = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-    return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
+    return file_numbers(io.list_names(paths.snapshot_dir), "snapshot-")
 
 
 def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:

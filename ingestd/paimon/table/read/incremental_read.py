@@ -25,10 +25,10 @@ from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, read_data_file
 from ingestd.paimon.table.metadata.file_store_scan import changelog_entries, delta_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import partition_directory
+from ingestd.paimon.table.metadata.long_lived_changelogs import first_change_id
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
     find_snapshot,
-    first_change_id,
     latest_snapshot_id,
     requested_snapshot,
 )
@@ -72,7 +72,7 @@ def iter_changelog(
     _refuse_changes(table)
     newest = latest_snapshot_id(table.io, table.paths) or 0
     last = newest if to_id is None else min(to_id, newest)
-    first = first_change_id(table.io, table.paths) if from_id is None else from_id
+    first = first_change_id(table) if from_id is None else from_id
     for snapshot_id in range(first or 1, last + 1):
         snapshot = _changes_of(table, snapshot_id)
         entries = [entry for entry in _entries(table, snapshot) if entry.kind == FileKind.ADD]
