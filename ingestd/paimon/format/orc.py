@@ -266,7 +266,9 @@ def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
 def nulls_pushed_down(array: Array) -> Array:
     """Return the values with a null wherever an enclosing struct is null.
 
-    Columns without a struct are returned unchanged.
+    Columns without a struct are returned unchanged. The children of a struct are copied if they
+    begin inside their buffers, because the library writes the values at the beginning of the
+    buffers instead if the struct has nulls.
     """
     nested: Any = array
     kind: Any = array.type
@@ -275,7 +277,7 @@ def nulls_pushed_down(array: Array) -> Array:
         return array
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        children = [nulls_pushed_down(child) for child in nested.flatten()]
+        children = [_at_offset_zero(nulls_pushed_down(child)) for child in nested.flatten()]
         from_children: Any = pa.StructArray.from_arrays
         rebuilt = from_children(children, fields=fields, mask=nested.is_null())
     elif pa.types.is_map(kind):
@@ -288,6 +290,14 @@ def nulls_pushed_down(array: Array) -> Array:
         values = nulls_pushed_down(nested.flatten())
         rebuilt = from_values(_offsets(nested), values, type=kind, mask=nested.is_null())
     return rebuilt
+
+
+def _at_offset_zero(array: Array) -> Array:
+    values: Any = array
+    if not values.offset:
+        return array
+    copied: Array = pa.concat_arrays([values, values.slice(0, 0)])  # one array is not copied
+    return copied
 
 
 def _has_struct(kind: pa.DataType) -> bool:

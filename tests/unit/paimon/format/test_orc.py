@@ -176,7 +176,7 @@ def test_a_file_of_too_many_columns_is_refused_before_it_takes_the_memory() -> N
 
 _ROW = {"type": "ROW", "fields": [{"id": 8, "name": "x", "type": "INT"}]}
 _OUTER = {"type": "ROW", "fields": [{"id": 9, "name": "i", "type": _ROW}]}
-_INNER: list[Any] = [(None,), ((7,),), ((8,),)]
+_INNER: list[Any] = [(None,), ((7,),), ((8,),), (None,), None, ((9,),)]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ _INNER: list[Any] = [(None,), ((7,),), ((8,),)]
             "type": "ARRAY", "element": _OUTER}}]}, [(_INNER,), (None,), ([],)]),
     ],
 )  # fmt: skip
-def test_values_after_a_null_row_inside_a_row_are_their_own(kind: Any, cells: list[Any]) -> None:
+def test_values_around_a_null_row_inside_a_row_are_their_own(kind: Any, cells: list[Any]) -> None:
     io = MemoryFileIO()
     table = _table(io, [("a", kind)])
     rows = rows_table(table.schema, [{"a": cell} for cell in cells])

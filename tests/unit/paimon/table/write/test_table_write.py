@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import StorageError
+from ingestd.paimon.format.orc import read_file as read_orc
 from ingestd.paimon.format.parquet import read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY
@@ -115,6 +116,24 @@ def test_files_roll_at_the_target_size() -> None:
     assert edges == sorted(edges, key=lambda edge: int(str(edge)))
     assert sum(file.row_count for file in files) == 4000
     assert len({file.file_name for file in files}) == len(files)
+
+
+@pytest.mark.parametrize("keys", [[], ["id"]], ids=["append", "keyed"])
+@pytest.mark.parametrize("target", ["1 kb", "1 mb"])
+def test_cells_beside_null_rows_are_their_own_in_orc_files_of_cut_rows(
+    target: str, keys: list[str]
+) -> None:
+    nested = {"type": "ROW", "fields": [{"id": 5, "name": "x", "type": "INT"}]}
+    options = {"file.format": "orc", "target-file-size": target, "bucket": "2" if keys else "-1"}
+    columns = [("id", "INT"), ("v", nested)]
+    table = native_table("/w", columns, keys=keys, io=MemoryFileIO(), options=options)
+    cells = [None if n % 7 == 3 else (n * 7919 % 10007,) for n in range(2000)]
+    rows = rows_table(table.schema, [{"id": n, "v": cell} for n, cell in enumerate(cells)], 0)
+    files = _write(table, rows.slice(1000)).new_files
+    assert (len(files) > 1) == (target == "1 kb")
+    parts = [read_orc(table.io, f"{table.path}/bucket-1/{file.file_name}", ["v"]) for file in files]
+    found = pa.concat_tables(parts).column("v").to_pylist()
+    assert found == [cell and {"x": cell[0]} for cell in cells[1000:]]
 
 
 def test_no_rows_make_no_file() -> None:
