@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,11 +14,13 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.merge_cases import BITMAPS_64, CELLS, ROWS, MergeCase, random_case
-from tests.support.native_tables import native_table, open_native, put, rows_table
+from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put, rows_table
 from tests.support.oracle import Oracle, OracleError
 
 pytestmark = pytest.mark.compat
@@ -182,6 +186,14 @@ CHANGED: Mapping[str, tuple[Any, dict[str, str], list[Any]]] = {
         },
         [[(2, "x"), (3, "y")], None],
     ),
+    "a row of a nested key that is there once the limit is reached": (
+        ROWS,
+        {
+            **AGGREGATION, "fields.v.aggregate-function": "nested_update",
+            "fields.v.nested-key": "id", "fields.v.count-limit": "1",
+        },
+        [[(2, "x")], [(2, "y")]],
+    ),
     "only empty texts of listagg": (
         "STRING", {**AGGREGATION, "fields.v.aggregate-function": "listagg"}, [None, ""],
     ),
@@ -211,6 +223,37 @@ def test_rows_are_those_of_java_1_4_where_java_2_0_has_changed(
         assert oracle_2.read(tmp_path, "db", "t") != _own(table)
     except OracleError as error:
         assert "byte overflow" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        ("sum", "INT", "STRING"), ("product", "INT", "STRING"), ("bool_or", "BOOLEAN", "STRING"),
+        ("listagg", "STRING", "INT"), ("rbm32", "BYTES", "STRING"),
+    ],
+)  # fmt: skip
+def test_a_type_that_java_changed_and_its_function_does_not_fit_is_named_where_java_fails(
+    function: str, before: str, after: str, tmp_path: Path, oracle: Oracle
+) -> None:
+    option = "fields.v.aggregate-function"
+    options = {**AGGREGATION, option: function}
+    table = native_table(tmp_path, [("k", "INT"), ("v", before)], keys=["k"], options=options)
+    put(table, [{"k": 1, "v": None}])
+    change = {"alter": [{"op": "type", "name": ["v"], "type": after}]}
+    oracle.write_spec({"existing": True, "steps": [change]}, tmp_path, tmp_path)
+    # A single file needs no merge.
+    assert _own(open_native(tmp_path)) == oracle.read(tmp_path, "db", "t")
+    put(table, [{"k": 1, "v": None}])
+    table = open_native(tmp_path)
+    way_out = f"set '{option}' to a function of this type, such as 'last_non_null_value'"
+    message = re.escape(f"table db.t: aggregate function '{function}' of column 'v' needs ")
+    for use in (_own, partial(compact_table, now_ms=NOW_MS, full=True)):
+        with pytest.raises(UnsupportedError, match=f"{message}.*, not {after}; {way_out}"):
+            use(table)
+    with pytest.raises(OracleError, match="Data type for"):
+        oracle.read(tmp_path, "db", "t")
+    table = alter(table, SetOption(option, "last_non_null_value"))
+    assert _own(table) == oracle.read(tmp_path, "db", "t")
 
 
 @pytest.mark.parametrize(("function", "t"), [("rbm32", "BYTES"), ("rbm64", BITMAPS_64)])

@@ -74,10 +74,12 @@ def fold(
     """Fold the column `name` by its aggregate function; return one cell per key.
 
     `events` are the rows of each key from oldest to newest, and `ops` (n,) has the operation of
-    each event on the column, such as AGG or RETRACT. Raises UnsupportedError for an unknown
-    function, and for retractions if the function does not support them; FormatError for a damaged
-    bitmap.
+    each event on the column, such as AGG or RETRACT. Raises UnsupportedError for a function that is
+    unknown, that does not fit the column (`function.refusal`), or that gets retractions and does
+    not support them; FormatError for a damaged bitmap.
     """
+    if function.refusal is not None:
+        raise UnsupportedError(function.refusal)
     if function.ignore_retract:
         ops = np.where(ops == RETRACT, SKIP, ops)
     elif function.name not in RETRACTABLE and bool((ops == RETRACT).any()):

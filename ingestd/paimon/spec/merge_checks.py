@@ -4,6 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
@@ -59,6 +60,25 @@ def refuse_functions(schema: TableSchema) -> None:
                 f"option 'fields.{name}.aggregate-function' = '{function.name}' is not supported; "
                 f"these are: {', '.join(sorted(_TYPE_CHECKS))}"
             )
+
+
+def rules_with_refusals(schema: TableSchema, table: str) -> MergeRules:
+    """Return the merge rules of a table, with the refusals of functions that do not fit columns.
+
+    Java changes the type of a column without such a check, and fails once it merges the column.
+    `table` is the name of the table in the messages. Raises ConfigError for an invalid option
+    value.
+    """
+    rules = merge_rules(schema)
+    functions = {}
+    for name, function in rules.functions.items():
+        misfit = _misfit(schema.field(name), function)
+        if misfit is not None:
+            option = honoured.AGGREGATE_FUNCTION.name_for(name)
+            way_out = f"set '{option}' to a function of this type, such as '{LAST_NON_NULL_VALUE}'"
+            function = replace(function, refusal=f"table {table}: {misfit}; {way_out}")
+        functions[name] = function
+    return replace(rules, functions=functions)
 
 
 def _check_names(schema: TableSchema) -> None:
@@ -185,18 +205,25 @@ def _check_aggregation(rules: MergeRules) -> None:
 def _check_function(column: DataField, function: FieldFunction) -> None:
     if function.name in _SKETCH_FUNCTIONS:
         return
-    check = _TYPE_CHECKS.get(function.name)
-    if check is None:
+    if function.name not in _TYPE_CHECKS:
         raise ConfigError(
             f"aggregate function '{function.name}' of column '{column.name}' does not exist; "
             f"there are {', '.join(sorted(_TYPE_CHECKS))}"
         )
-    wanted = check(column.type, function)
-    if wanted is not None:
-        raise ConfigError(
-            f"aggregate function '{function.name}' of column '{column.name}' needs {wanted}, not "
-            f"{column.type}"
-        )
+    misfit = _misfit(column, function)
+    if misfit is not None:
+        raise ConfigError(misfit)
+
+
+def _misfit(column: DataField, function: FieldFunction) -> str | None:
+    check = _TYPE_CHECKS.get(function.name)
+    wanted = check(column.type, function) if check is not None else None
+    if wanted is None:
+        return None
+    return (
+        f"aggregate function '{function.name}' of column '{column.name}' needs {wanted}, not "
+        f"{column.type}"
+    )
 
 
 _TypeCheck = Callable[[DataType, FieldFunction], str | None]

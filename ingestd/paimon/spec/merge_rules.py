@@ -31,7 +31,8 @@ class FieldFunction:
 
     `delimiter` is for listagg, `distinct` for listagg and collect, `nested_key` for nested_update
     and nested_partial_update, `count_limit` for nested_update, `time_field` for
-    merge_map_with_keytime. With `ignore_retract`, the function ignores retractions.
+    merge_map_with_keytime. With `ignore_retract`, the function ignores retractions. `refusal` is
+    the message of the error with which it fails on its column (None: it fits the column).
     """
 
     name: str
@@ -41,6 +42,7 @@ class FieldFunction:
     nested_key: tuple[str, ...] = ()
     count_limit: int | None = None
     time_field: str | None = None
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

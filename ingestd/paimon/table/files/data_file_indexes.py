@@ -26,7 +26,7 @@ from ingestd.paimon.spec.predicate import Comparison, IsIn, IsNull, Leaf, Predic
 from ingestd.paimon.spec.predicate_stats import CONTRARY, may_match
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_files import path_beside
-from ingestd.paimon.table.metadata.file_stats import same_comparison
+from ingestd.paimon.table.metadata.file_stats import loses_blanks, same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 INDEX_SUFFIX = ".index"
@@ -77,8 +77,10 @@ def indexes_may_match(
             # The cells that an aggregation has set to null are those of the partition.
             continue
         old = old_fields.get(new.id)
+        if old is None or loses_blanks(file.file_name, old.type):
+            continue
         # Hashes are computed with the file's own type.
-        if old is not None and old.name in indexes and same_comparison(old.type, new.type):
+        if old.name in indexes and same_comparison(old.type, new.type):
             columns[new.name] = _ColumnIndexes(old, indexes[old.name], file.file_name)
 
     def test(leaf: Leaf, negated: bool) -> bool:

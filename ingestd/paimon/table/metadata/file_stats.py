@@ -109,9 +109,17 @@ def sure_bounds(file_name: str, t: DataType, low: object, high: object) -> tuple
     """
     if file_name.endswith(".orc") and t.root in ("FLOAT", "DOUBLE"):
         return None if low != low else low, None
-    if file_name.endswith(".orc") and t.root == "CHAR":
+    if loses_blanks(file_name, t):
         return None, high
     return low, high
+
+
+def loses_blanks(file_name: str, t: DataType) -> bool:
+    """Return whether values of type `t` are read from a file without the blanks at their end.
+
+    These are CHAR values of ORC files, whose statistics and indexes are of the written values.
+    """
+    return file_name.endswith(".orc") and t.root == "CHAR"
 
 
 def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats:

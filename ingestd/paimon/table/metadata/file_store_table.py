@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
+from ingestd.paimon.spec.merge_checks import rules_with_refusals
+from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -119,7 +120,7 @@ class FileStoreTable:
     @cached_property
     def merge_rules(self) -> MergeRules:
         """The rules for merging rows of one key. Raises ConfigError for an invalid option value."""
-        return merge_rules(self.schema)
+        return rules_with_refusals(self.schema, self.name)
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:

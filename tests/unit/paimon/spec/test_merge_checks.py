@@ -1,11 +1,14 @@
 """Merge options that cannot stand together; Java is asked about more in `tests/compat`."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.merge_checks import rules_with_refusals
+from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -58,6 +61,18 @@ def test_functions_must_fit_their_columns(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         made(aggregated(column, function, **options))
+
+
+def test_functions_that_no_longer_fit_have_the_error_of_their_merge() -> None:
+    schema = made(aggregated("i", "sum") | {"fields.s.aggregate-function": "listagg"})
+    fields = [replace(f, type=parse_type("DATE")) if f.name == "i" else f for f in schema.fields]
+    functions = rules_with_refusals(replace(schema, fields=tuple(fields)), "db.t").functions
+    assert functions["i"].refusal == (
+        "table db.t: aggregate function 'sum' of column 'i' needs a number, not DATE; set "
+        "'fields.i.aggregate-function' to a function of this type, such as 'last_non_null_value'"
+    )
+    assert [name for name, f in functions.items() if f.refusal is not None] == ["i"]
+    assert rules_with_refusals(schema, "db.t") == merge_rules(schema)
 
 
 @pytest.mark.parametrize("function", ["hll_sketch", "theta_sketch"])
