@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.cluster import LOCAL, TWO_EXECUTORS
+
 Record = Mapping[str, Any]
 Values = Callable[[Sequence[Record]], list[float]]
 
@@ -210,6 +212,19 @@ def _driver_share(records: Sequence[Record]) -> list[float]:
     ]
 
 
+def _executors_to_local(figure: Callable[[Record], float]) -> Values:
+    """A figure of two executors by that of the local master, of runs of one round."""
+
+    def values(records: Sequence[Record]) -> list[float]:
+        found = []
+        for record in select(records, "executors", "ingestd", "main"):
+            points = {point["master"]: figure(point) for point in record["points"]}
+            found.append(points[TWO_EXECUTORS] / points[LOCAL])
+        return found
+
+    return values
+
+
 TWO_WORKERS = "standalone 2"
 FLINK, JAVA = "Flink SQL, parallelism 2", "plain Java writer"
 ACTION = "Paimon's CDC action 1.3.1 on Flink 1.20"
@@ -278,6 +293,14 @@ def _action_goals() -> Iterator[Goal]:
             yield Goal(f"memory/{place}", title, name, 1.0, False, memory, asks=measure)
 
 
+def _executor_goals() -> Iterator[Goal]:
+    rate = _executors_to_local(lambda point: point["records_per_second"])
+    title, two = "records/s after the first batch", "two executors of one core"
+    yield Goal("executors/rate", f"{title}, {two}", LOCAL, 0.85, True, rate)
+    cpu = _executors_to_local(lambda point: point["cpu_us"]["all"])
+    yield Goal("executors/cpu", f"CPU a record, {two}", LOCAL, 1.15, False, cpu)
+
+
 def _time_goals() -> Iterator[Goal]:
     fresh = "1,000 records, produce to readable snapshot, p99"
     for key, title, target, span, rank in (
@@ -318,6 +341,7 @@ GOALS = (
     *_rate_goals(),
     *_cost_goals(),
     *_action_goals(),
+    *_executor_goals(),
     *_time_goals(),
     *_table_goals(),
     *_growth_goals(),

@@ -29,6 +29,7 @@ MANY_TABLES = 100
 WRITE_ONLY = {**DYNAMIC, "write-only": "true"}
 COLD_CHECKPOINT_SECONDS = 3
 SMALL = 1_000
+_EXECUTOR_EVENTS = 2_000_000
 MOST_EVENTS_A_COMMIT = 500_000
 """The default limit of ingestd for one commit."""
 
@@ -177,6 +178,13 @@ def more_cores(session: Session, _: str, __: str) -> list[Record]:
     return [{"points": [asdict(point) for point in cluster.measure()]}]
 
 
+def executors(_: Session, __: str, ___: str) -> list[Record]:
+    """Rate and CPU of two executors, with authenticated channels, beside the local master."""
+    masters, spark = (cluster.LOCAL, cluster.TWO_EXECUTORS), {"spark.authenticate": "true"}
+    points = cluster.measure(_EXECUTOR_EVENTS, masters, spark=spark)
+    return [{"points": [asdict(point) for point in points]}]
+
+
 def not_built(options: Mapping[str, str]) -> str | None:
     """Why ingestd refuses to write a table with these options; None if it does not."""
     columns = [(name, parse_type(text)) for name, text in COLUMN_TYPES.items()]
@@ -213,6 +221,7 @@ def _measures() -> list[Measure]:
         Measure("compaction", "main", ours, 1, compacting),
         Measure("growth", "main", ours, 1, cost_growth),
         Measure("cores", "main", ours, 1, more_cores),
+        Measure("executors", "main", ours, 3, executors),
     ]
 
 

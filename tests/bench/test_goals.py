@@ -29,6 +29,18 @@ def test_the_cdc_actions_are_compared_at_both_checkpoint_intervals() -> None:
     assert found["rate/changing-tables/action"].verdict == "not measured"
 
 
+def test_two_executors_are_compared_with_the_local_master_of_their_round() -> None:
+    points = [
+        {"master": "local[2,4]", "records_per_second": 600_000.0, "cpu_us": {"all": 3.0}},
+        {"master": "local-cluster[2,1,1024]", "records_per_second": 540e3, "cpu_us": {"all": 3.6}},
+    ]
+    found = by_key([{**run("executors", "ingestd", "main", 0), "points": points}])
+    assert found["executors/rate"].values == pytest.approx((0.9,))
+    assert found["executors/cpu"].values == pytest.approx((1.2,))
+    verdicts = [found[f"executors/{name}"].verdict for name in ("rate", "cpu")]
+    assert verdicts == ["met", "**missed**"]
+
+
 def test_a_run_without_its_peer_of_the_same_round_is_left_out() -> None:
     records = [run("ingest", "ingestd", "main", 0), run("ingest", "flink", "main", 1)]
     assert by_key(records)["rate/flink/main"].verdict == "not measured"
