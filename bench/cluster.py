@@ -37,8 +37,8 @@ TOPIC = "bench.shop.orders"
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
 _SAMPLE_SECONDS = 0.2
-LOCAL, TWO_EXECUTORS = "local[2,4]", "local-cluster[2,1,1024]"
-MASTERS = ("local[1,4]", LOCAL, "standalone 1", "standalone 2", TWO_EXECUTORS)
+LOCAL, TWO_EXECUTORS, TWO_WORKERS = "local[2,4]", "local-cluster[2,1,1024]", "standalone 2"
+MASTERS = ("local[1,4]", LOCAL, "standalone 1", TWO_WORKERS, TWO_EXECUTORS)
 
 
 @dataclass(frozen=True, slots=True)

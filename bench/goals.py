@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.cluster import LOCAL, TWO_EXECUTORS
+from bench.cluster import LOCAL, TWO_EXECUTORS, TWO_WORKERS
 
 Record = Mapping[str, Any]
 Values = Callable[[Sequence[Record]], list[float]]
@@ -225,7 +225,6 @@ def _executors_to_local(figure: Callable[[Record], float]) -> Values:
     return values
 
 
-TWO_WORKERS = "standalone 2"
 FLINK, JAVA = "Flink SQL, parallelism 2", "plain Java writer"
 ACTION = "Paimon's CDC action 1.3.1 on Flink 1.20"
 CHANGING = {

@@ -87,13 +87,13 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
-    layout = (rows := _Rows(changes)).layout
+    rows = _Rows(changes)
     columns, types, unavailable = dict[str, Array](), dict[str, DataType](), dict[str, Mask]()
     for column in changes.columns:
         if column.table_type is None:
             continue
         cells = rows.new(column)
-        cells = cells if layout is None else rows.laid_out(column, cells, layout)
+        cells = cells if rows.layout is None else rows.laid_out(column, cells, rows.layout)
         omitted = rows.omitted(column) if changes.partial else None
         if cells is None and (omitted is not None or rows.have_bare_keys):
             cells = Cells(nulls(rows.count, to_arrow_type(column.table_type)))
@@ -106,13 +106,13 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
             unavailable[column.name] = np.logical_or.reduce(masks)
     if not columns:
         raise record_error("decode", "empty-row", "a row has no columns")
-    taken = slice(None) if layout is None else layout.changes
+    taken = slice(None) if rows.layout is None else rows.layout.changes
     return ChangeBatch(
         source=changes.source,
         columns=pa.table(columns),
         types=types,
         primary_keys=changes.key_names,
-        row_kind=changes.kinds if layout is None else _row_kinds(layout, unavailable),
+        row_kind=changes.kinds if rows.layout is None else _row_kinds(rows.layout, unavailable),
         offset=changes.offset[taken],
         position=changes.position[taken],
         snapshot_row=changes.snapshot_row[taken],

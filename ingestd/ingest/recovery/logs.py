@@ -1,6 +1,7 @@
 """The state of the logs of a pipeline at startup, as reported by the brokers, by topic key.
 
-A batch checks the topic keys of its records again (`TopicKeyCheck`)."""
+A batch checks the topic keys of its records again (`TopicKeyCheck`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
