@@ -225,6 +225,15 @@ def _executors_to_local(figure: Callable[[Record], float]) -> Values:
     return values
 
 
+def _steady_to_backlog(records: Sequence[Record]) -> list[float]:
+    """CPU a record of each steady run by the median of the runs of a topic that waits."""
+    backlog = [one["us_cpu_running"] for one in select(records, "ingest", "ingestd", "main")]
+    steady = select(records, "steady", "ingestd", "main")
+    if not backlog:
+        return []
+    return [one["us_cpu_running"] / statistics.median(backlog) for one in steady if one["rate"]]
+
+
 FLINK, JAVA = "Flink SQL, parallelism 2", "plain Java writer"
 ACTION = "Paimon's CDC action 1.3.1 on Flink 1.20"
 CHANGING = {
@@ -292,6 +301,15 @@ def _action_goals() -> Iterator[Goal]:
             yield Goal(f"memory/{place}", title, name, 1.0, False, memory, asks=measure)
 
 
+def _steady_goals() -> Iterator[Goal]:
+    rate = _ratio("steady", "main", "rate", "flink")
+    title = "highest constant rate with produce to readable, p99, below 2 s"
+    name = f"{FLINK}, checkpoints of 1 s"
+    yield Goal("steady/rate", title, name, 5.0, True, rate, asks="steady")
+    title, name = "CPU a record at the highest constant rate", "1 M events waiting"
+    yield Goal("steady/cpu", title, name, 1.3, False, _steady_to_backlog, asks="steady")
+
+
 def _executor_goals() -> Iterator[Goal]:
     rate = _executors_to_local(lambda point: point["records_per_second"])
     title, two = "records/s after the first batch", "two executors of one core"
@@ -341,6 +359,7 @@ GOALS = (
     *_cost_goals(),
     *_action_goals(),
     *_executor_goals(),
+    *_steady_goals(),
     *_time_goals(),
     *_table_goals(),
     *_growth_goals(),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench import cluster, own_programs
+from bench import cluster, own_programs, steady
 from bench.figures import Figures, snapshot, snapshot_files
 from bench.floors import all_cores, floors
 from bench.ingestd_run import run_ingestd
@@ -15,7 +15,7 @@ from bench.journal import Record
 from bench.latency import Rhythm, measure
 from bench.load import COLUMN_TYPES, KEY, Load
 from bench.peer_runs import PEER_RUNS, Task
-from bench.topics import Topics
+from bench.topics import KEEP_ALL, Topics
 from bench.verify import rows_read_by_java, same_rows
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.data_types import parse_type
@@ -49,6 +49,7 @@ class Sizes:
     read_rows: int = 5_000_000
     compacted_rows: int = 1_000_000
     growth: str = "full"
+    steady_seconds: int = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,23 @@ def small_batches(records: int) -> Run:
     return run
 
 
+def steady_load(session: Session, subject: str, _: str) -> list[Record]:
+    """The highest constant rate at which records can be read in time, and half of it."""
+    broker = session.topics.broker
+    batches = steady.cycle(broker.bootstrap, session.filled("orders-cycle", steady.CYCLE))
+
+    def hold(rate: float) -> Record:
+        with _scratch(session) as folder:
+            topic, options = f"steady-{folder.name}", {**DYNAMIC, **steady.EXPIRING}
+            broker.create_topic(topic, steady.CYCLE.partitions, KEEP_ALL)
+            task = _new_task(session, topic, folder, options, steady.CYCLE.events // 2)
+            found = steady.hold(task, subject, batches, rate, session.sizes.steady_seconds)
+            rows = rows_read_by_java(task.warehouse, task.scratch, steady.CYCLE.schema)
+            return {**found, "correct": same_rows(rows, session.topics.expected(steady.CYCLE))}
+
+    return [steady.highest_rate(hold)]
+
+
 def reading(session: Session, _: str, __: str) -> list[Record]:
     """A table of overlapping runs, read by all readers."""
     with _scratch(session) as folder:
@@ -216,6 +234,7 @@ def _measures() -> list[Measure]:
         Measure("changelog-lookup", "main", against_flink, 3, ingest(by_lookup)),
         Measure("latency", "main", ours, 3, small_batches(SMALL)),
         Measure("tiny", "main", ours, 3, small_batches(10)),
+        Measure("steady", "main", against_flink, 1, steady_load),
         Measure("ingest", "large", ("ingestd", "flink", "java"), 3, ingest(DYNAMIC)),
         Measure("read", "main", ours, 1, reading),
         Measure("compaction", "main", ours, 1, compacting),

@@ -36,6 +36,7 @@ QUICK = Sizes(
     read_rows=100_000,
     compacted_rows=20_000,
     growth="quick",
+    steady_seconds=5,
 )
 PATIENCE_SECONDS = 900.0
 TOLD = 400

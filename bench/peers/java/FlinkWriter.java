@@ -5,7 +5,8 @@ import org.apache.flink.table.api.TableEnvironment;
 
 /**
  * FlinkWriter BOOTSTRAP TOPIC WAREHOUSE CHECKPOINT_SECONDS OPTION...: debezium-json into a Paimon
- * table with Flink SQL, parallelism 2, in one JVM, up to the ends that the topic has at the start.
+ * table with Flink SQL, parallelism 2, in one JVM, up to the ends that the topic has at the start,
+ * or until it is killed with -Dbench.endless=true.
  */
 public class FlinkWriter {
   private static final String COLUMNS =
@@ -32,7 +33,9 @@ public class FlinkWriter {
     source.add("'properties.bootstrap.servers'='" + bootstrap + "'");
     source.add("'properties.group.id'='bench-flink'");
     source.add("'scan.startup.mode'='earliest-offset'");
-    source.add("'scan.bounded.mode'='latest-offset'");
+    if (!Boolean.getBoolean("bench.endless")) {
+      source.add("'scan.bounded.mode'='latest-offset'");
+    }
     source.add("'properties.interceptor.classes'='" + FirstRecord.class.getName() + "'");
     source.add("'format'='debezium-json'");
     flink.executeSql("CREATE TEMPORARY TABLE changes " + COLUMNS + source);
