@@ -50,7 +50,7 @@ class Totals:
     records: list[int] = field(default_factory=list)
 
     def add(self, moment: float, records: int) -> None:
-        """Note that there are so many more records from now on."""
+        """Note that there are `records` more records from now on."""
         self.at.append(moment)
         self.records.append(self.total + records)
 
@@ -78,7 +78,7 @@ class Commits:
         self._thread.join()
 
     def wait_for(self, records: int, process: MeteredProcess, patience: float) -> None:
-        """Return when so many records can be read, or after `patience` seconds."""
+        """Return when `records` records can be read, or after `patience` seconds."""
         deadline = time.monotonic() + patience
         while self.readable.total < records and time.monotonic() < deadline:
             process.require_alive()
