@@ -22,6 +22,7 @@ from ingestd.cdc.source_position import effective_positions
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.kept_deletes import deletes_without_column, keep_deletes
+from ingestd.ingest.rows.omitted_values import omitted_sequences
 from ingestd.ingest.rows.partition_names import unnamed_partitions
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
 from ingestd.ingest.rows.row_shape import (
@@ -386,6 +387,7 @@ def conform(
         failures.extend(column.failures)
     kinds = _row_kinds(batch, columns, rules)
     columns.update(_row_columns(batch, schema, kinds))
+    columns.update(omitted_sequences(columns, rules))
     if soft is not None:
         failures.extend(deletes_without_column(batch, schema, soft))
         columns.update(keep_deletes(columns, schema, soft))

@@ -6,7 +6,8 @@ may be newer than some rows of the batch. If no earlier row exists, the value be
 counted, because the placeholder must never be stored as a value. If the key itself changed,
 `ingest.key_changes` has already taken the value from the row of the old key. A kept delete
 (`kept_deletes`) omits all values. If no earlier row exists, it is written as a delete, or dropped
-if the table takes no deletes.
+if the table takes no deletes. A delete that omits the values of `sequence.field` gets those of the
+newest row of its key that arrived before it.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, pair_order
 from ingestd.paimon.merge.key_order import stable_order
 from ingestd.paimon.merge.row_kinds import retraction_refusal
-from ingestd.paimon.merge.value_codes import sequence_codes
+from ingestd.paimon.merge.value_codes import dense_ranks, sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -55,7 +56,7 @@ def fill_unavailable(
     partition columns (None: not needed). Raises UnsupportedError if values have to be looked up in
     a table in postpone bucket mode, and FormatError for a damaged file of the table.
     """
-    plain = rows.drop_columns(omission_marks(rows))
+    plain = _with_sequences(target, rows).drop_columns(omission_marks(rows))
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
     ages = _ages(plain, rules)
@@ -89,6 +90,37 @@ def _as_deletes(rows: pa.Table, missing: Mask, rules: MergeRules) -> pa.Table:
         return rows.filter(~missing)
     kinds = np.where(missing, np.int8(RowKind.DELETE), rows.column(KIND).to_numpy())
     return rows.set_column(rows.column_names.index(KIND), KIND, pa.array(kinds))
+
+
+def _with_sequences(target: TableContext, rows: pa.Table) -> pa.Table:
+    """Return the rows with values in the sequence fields of the deletes that omit them.
+
+    The values are those of the newest row of the key, in the table or among the rows before the
+    delete, so that the delete is newer than this row. Without such a row they stay null.
+    """
+    rules, kinds = target.table.merge_rules, rows.column(KIND).to_numpy()
+    fields = list(rules.sequence_fields)
+    asking = kinds == RowKind.DELETE
+    for name in fields:
+        asking &= omitted(rows, name)
+    if not fields or not asking.any():
+        return rows
+    old = _OldRows(target, rows, asking, fields, None)
+    donors, ranks, reached = old.sequences(rows.select(fields))
+    groups = group_rows(rows, target.table.schema.primary_keys)
+    order = pair_order(groups.codes, np.arange(rows.num_rows))
+    span = len(ranks) + 1
+    # The largest rank so far within each group, because the groups of later rows are larger.
+    newest = np.maximum.accumulate(groups.codes[order] * span + reached[order]) % span
+    donor_of_rank = np.full(span, -1, np.int64)
+    donor_of_rank[ranks] = np.arange(len(ranks))
+    source = np.arange(rows.num_rows) + donors.num_rows - rows.num_rows
+    source[order] = np.where(asking[order], donor_of_rank[newest], source[order])
+    for name in fields:
+        position = rows.column_names.index(name)
+        values = donors.column(name).take(source)
+        rows = rows.set_column(position, rows.field(name), values)
+    return rows
 
 
 def _ages(rows: pa.Table, rules: MergeRules) -> Indices:
@@ -177,6 +209,24 @@ class _OldRows:
             key_filter=distinct_keys,
         )
         self._at = indices_of(self._table_rows.select(keys), rows.select(keys))
+
+    def sequences(self, own: pa.Table) -> tuple[pa.Table, Indices, Indices]:
+        """Return the sequence fields of the rows in the table and of the rows `own`, with ranks.
+
+        The first is a table of both, those of the table first. Then follow the rank of each of its
+        rows, from the oldest to the newest, and for each row of `own` the larger one of its rank
+        and that of its key in the table.
+        """
+        before = own.slice(0, 0)
+        if self._table_rows is not None:
+            before = self._table_rows.select(own.column_names).cast(own.schema)
+        both = pa.concat_tables([before, own])
+        codes = sequence_codes(both.columns, descending=self._rules.descending)
+        ranks = dense_ranks(codes)
+        reached = ranks[before.num_rows :].copy()
+        known = self._at >= 0
+        reached[known] = np.maximum(reached[known], ranks[self._at[known]])
+        return both, ranks, reached
 
     def valid(self, origin: Indices, kinds: npt.NDArray[np.int8]) -> Indices:
         """Return `origin`, corrected for newer rows in the table and for deletes in the batch.

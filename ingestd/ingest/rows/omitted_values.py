@@ -1,11 +1,16 @@
-"""Read the columns of rows that mark which values the source omitted."""
+"""Read the columns of rows that mark which values the source omitted, and mark those of deletes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.ingest.rows.blobs import KEPT_DELETE, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.row_selection import Mask
 
 
@@ -39,3 +44,25 @@ def _marked(rows: pa.Table, mark: str) -> Mask:
     marks: Any = rows.column(mark)
     mask: Mask = np.asarray(marks.fill_null(False))
     return mask
+
+
+def omitted_sequences(columns: Mapping[str, Values], rules: MergeRules) -> dict[str, Values]:
+    """Return marks, by column name, of the deletes that have no value in any sequence field.
+
+    Messages often have only the key of a deleted row. NULL is older than every other value, so such
+    a delete would have no effect; the write task gives it the value of the row that it deletes.
+    `columns` maps names to the values of rows of a table with these rules.
+    """
+    fields = rules.sequence_fields
+    deletes = columns[KIND].to_numpy() == RowKind.DELETE
+    if not fields or not bool(deletes.any()):
+        return {}
+    for name in fields:
+        deletes &= np.asarray(columns[name].is_null())
+    if not bool(deletes.any()):
+        return {}
+    marks = {UNAVAILABLE_PREFIX + name: pa.array(deletes) for name in fields}
+    return {
+        name: pc.or_(columns[name], mark) if name in columns else mark
+        for name, mark in marks.items()
+    }

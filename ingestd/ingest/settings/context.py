@@ -24,6 +24,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.merge_rules import uses_deleted_values
 from ingestd.paimon.spec.paths import BRANCH_MARK
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
@@ -353,15 +354,18 @@ class BatchContext:
     def needs_before_images(self) -> bool:
         """Return whether a table of the batch, or one that it may create, may need before images.
 
-        A table needs them for the changelog producer `input`, or if it has no key and stores every
-        change ("audit"). Tables whose key has other columns than the message key need them, too,
-        which is known only when messages are decoded.
+        A table needs them for the changelog producer `input`, if it has no key and stores every
+        change ("audit"), or if its merge engine uses the values of deleted rows. Tables whose key
+        has other columns than the message key need them, too, which is known only when messages
+        are decoded.
         """
         if self.announces_input_changelog():
             return True
-        if any(settings.keyless_table_mode == "audit" for settings in self._all_settings()):
-            return True
-        return any(writes_input(table.table.schema) for table in self.tables.values())
+        for settings in self._all_settings():
+            if settings.keyless_table_mode == "audit" or uses_deleted_values(settings.options):
+                return True
+        schemas = [table.table.schema for table in self.tables.values()]
+        return any(writes_input(one) or uses_deleted_values(one.options) for one in schemas)
 
     def follows_renames(self) -> bool:
         """Return whether the settings of any table apply column renames of its source."""

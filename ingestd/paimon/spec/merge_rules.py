@@ -145,6 +145,19 @@ def removes_on_delete(options: Options) -> bool:
     return option is not None and option.of(options)
 
 
+def uses_deleted_values(options: Options) -> bool:
+    """Return whether more than the key of a deleted row decides how a deletion is merged.
+
+    Aggregate functions take back the values of the row, and sequence groups compare its sequence.
+    """
+    if honoured.IGNORE_DELETE.of(options) or removes_on_delete(options):
+        return False
+    engine = honoured.MERGE_ENGINE.of(options)
+    return engine == "aggregation" or (
+        engine == "partial-update" and bool(sequence_groups(options))
+    )
+
+
 def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
     """Return the sequence groups declared by the options `fields.<columns>.sequence-group`."""
     removing = set(honoured.REMOVE_ON_GROUP.of(options))
