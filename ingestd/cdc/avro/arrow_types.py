@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.columns.decimal_columns import plain_number
-from ingestd.cdc.columns.raw_cells import json_float
+from ingestd.cdc.columns.raw_cells import json_float, short_single
 from ingestd.paimon.spec.arrow import Array
 
 _PRIMITIVE: Mapping[str, pa.DataType] = {
@@ -87,4 +87,6 @@ def json_value(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
     if _is_decimal(node):
         unscaled = int.from_bytes(cell, "big", signed=True)
         return msgspec.Raw(plain_number(unscaled, node.properties.get("scale", 0)).encode())
-    return json_float(cell) if isinstance(cell, float) else cell
+    if not isinstance(cell, float):
+        return cell
+    return json_float(short_single(cell) if node.kind == "float" else cell)

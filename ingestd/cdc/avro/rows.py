@@ -178,11 +178,28 @@ def _array(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 def _map(array: Array, column: WireColumn, node: AvroNode) -> Array:
     keys, values = entries(array)
+    lengths = list_lengths(array)
+    last = _last_entries(keys, lengths)
+    if len(last) < len(keys):
+        keys, values = keep_rows(keys, last), keep_rows(values, last)
+        maps = np.repeat(np.arange(len(lengths)), lengths)[last]
+        lengths = np.bincount(maps, minlength=len(lengths))
     items = _build(values, _element(column), node.children[0].present)
     target: Any = to_arrow_type(column.data_type)
-    return make_map(
-        list_offsets(list_lengths(array)), keys, items, type=target, mask=array.is_null()
-    )
+    return make_map(list_offsets(lengths), keys, items, type=target, mask=array.is_null())
+
+
+def _last_entries(keys: Array, lengths: Indices) -> Indices:
+    """Return the indices of the last entry with each key in its map, ascending.
+
+    `keys` are the keys of all entries of maps with these `lengths`. Avro's own readers take the
+    last value if a key is repeated, and Paimon's maps must not repeat keys.
+    """
+    encoded: Any = keys.dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    pairs = np.repeat(np.arange(len(lengths)), lengths) * (len(encoded.dictionary) or 1) + codes
+    first = np.unique(pairs[::-1], return_index=True)[1]
+    return np.sort(len(pairs) - 1 - first)
 
 
 def _element(column: WireColumn) -> WireColumn:

@@ -7,7 +7,6 @@ accepts only values that the Python reader accepts, with the same result.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +17,6 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.columns import raw_cells, unavailable
-from ingestd.cdc.columns.decimal_columns import within_reach
 from ingestd.cdc.columns.temporal_columns import DAY_MILLIS, read_texts
 from ingestd.cdc.columns.unavailable import BASE64, TEXTS
 from ingestd.cdc.columns.wire_column import WireColumn, recast
@@ -300,7 +298,11 @@ def decimal_numbers(data_type: DataType) -> ColumnReader:
     arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
 
     def build(values: Values) -> Array:
-        fit = [None if v is None else within_reach(v, scale) for v in present(values)]
-        return pa.array(fit, arrow_type)
+        cells = [
+            None if v is None else raw_cells.decimal_cell(bytes(v), scale, base64=False)
+            for v in present(values)
+        ]
+        return pa.array(cells, arrow_type)
 
-    return ColumnReader(Decimal, build, unavailable.find_nothing, decimal_encoding(data_type))
+    # Not Decimal: msgspec accepts all texts that Python does, such as " 1", "1_0" and "NaN".
+    return ColumnReader(msgspec.Raw, build, unavailable.find_nothing, decimal_encoding(data_type))

@@ -32,9 +32,9 @@ _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _DECODE_VARIABLE = msgspec.json.Decoder(VariableScale).decode
-_INTEGER = re.compile(r"[+-]?\d{1,40}")
+_INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _LONGEST_INTEGER = 40
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -62,12 +62,10 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
         return _integer(value)
     if root in BINARY_ROOTS:
         return binary_of(value)
-    if root in {"DATE", "TIME"} or root in TIMESTAMP_ROOTS:
-        return _temporal(value, data_type)
     reader = _READERS.get(root)
     if reader is None:
         raise TypeError(f"JSON values cannot be read as {data_type}")
-    return reader(value)
+    return reader(value, data_type)
 
 
 def string_or_json(raw: bytes) -> str:
@@ -144,6 +142,16 @@ def single_of(value: object) -> float:
     return number
 
 
+def short_single(number: float) -> float:
+    """Return the double with the fewest digits that is this number, a FLOAT, when it is rounded.
+
+    In JSON text it is 0.1 and not 0.10000000149011612.
+    """
+    single = np.float32(number)
+    short = float(str(single))
+    return short if np.float32(short) == single else number
+
+
 def json_float(number: float) -> float | str:
     """Return a finite number unchanged, and NaN or an infinity as text.
 
@@ -168,14 +176,14 @@ def binary_of(value: object) -> bytes:
     return binascii.a2b_base64(value.encode(), strict_mode=True)
 
 
-def _decimal(value: object) -> Decimal:
-    """Convert a number, quoted or not, to a decimal."""
+def _decimal(value: object, scale: int) -> Decimal:
+    """Convert a number, quoted or not, to a decimal for a column with `scale` fractional digits."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
             raise ValueError("not a number")
     elif isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("not a number")
-    return within_reach(Decimal(value))
+    return within_reach(Decimal(value), scale)
 
 
 def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
@@ -190,7 +198,7 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
         return None
     if base64 and isinstance(value, str):
         return Decimal(plain_number(int.from_bytes(binary_of(value), "big", signed=True), scale))
-    return _decimal(value)
+    return _decimal(value, scale)
 
 
 def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
@@ -225,9 +233,10 @@ def _temporal(value: object, data_type: DataType) -> Cell:
     return array.view(number)[0].as_py()
 
 
-_READERS: Mapping[str, Callable[[object], Any]] = {
-    "BOOLEAN": _boolean,
-    "FLOAT": single_of,
-    "DOUBLE": float_of,
-    "DECIMAL": _decimal,
+_READERS: Mapping[str, Callable[[object, DataType], Any]] = {
+    "BOOLEAN": lambda value, _: _boolean(value),
+    "FLOAT": lambda value, _: single_of(value),
+    "DOUBLE": lambda value, _: float_of(value),
+    "DECIMAL": lambda value, data_type: _decimal(value, data_type.scale or 0),
+    **dict.fromkeys(TIMESTAMP_ROOTS | {"DATE", "TIME"}, _temporal),
 }

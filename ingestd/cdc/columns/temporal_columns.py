@@ -29,10 +29,10 @@ _NO_TIME = (
 _DATE = r"([+-]?\d{4,9})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
 _ZONE = r"(Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
-_DATE_TEXT = re.compile(_DATE + _ZONE)
-_TIME_TEXT = re.compile(_TIME)
+_DATE_TEXT = re.compile(_DATE + _ZONE, re.ASCII)
+_TIME_TEXT = re.compile(_TIME, re.ASCII)
 _TIMESTAMP_TEXT = re.compile(
-    rf"{_DATE}(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{{1,9}}))?)?)?{_ZONE})?"
+    rf"{_DATE}(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{{1,9}}))?)?)?{_ZONE})?", re.ASCII
 )
 """All texts that Arrow casts, and more. They are parsed by it if Arrow cannot cast one of them."""
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

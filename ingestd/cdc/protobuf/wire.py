@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ingestd.cdc.cell_budget import CellBudget
+from ingestd.cdc.columns.raw_cells import short_single
 from ingestd.cdc.protobuf.proto_schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
 
 _VARINT, _FIXED64, _SIZED, _GROUP, _GROUP_END, _FIXED32 = range(6)
@@ -255,6 +256,8 @@ class _Reading:
             raise WireError(f"a {kind} has the wire type {wire}")
         if kind in _VARINTS:
             return _VARINTS[kind](raw)
+        if kind == "float":
+            return short_single(_FIXED[kind].unpack(raw)[0])
         if kind in _FIXED:
             return _FIXED[kind].unpack(raw)[0]
         if kind == "bytes":

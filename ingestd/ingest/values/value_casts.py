@@ -20,6 +20,7 @@ from ingestd.paimon.spec.arrow import (
     to_arrow_type,
 )
 from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
     CHARACTER_ROOTS,
     INTEGER_ROOTS,
     NESTED_ROOTS,
@@ -38,7 +39,7 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
     target.
     """
     arrow_type = to_arrow_type(target)
-    if column.type == arrow_type and not _may_be_too_long(source, target):
+    if column.type == arrow_type and not _may_not_fit(source, target):
         return _rounded_down(column, target), np.zeros(len(column), np.bool_)
     casts = [_cast_chunk(chunk, source, target, arrow_type) for chunk in column.chunks]
     marks = [mark for _, mark in casts]
@@ -49,14 +50,28 @@ def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Val
 def unsized(batch: ChangeBatch, declared: Mapping[str, DataType]) -> ChangeBatch:
     """Return the batch with STRING or BYTES for columns that are declared with a length.
 
-    Only the types in the batch change, and only of columns whose values are strings or bytes
-    already: values in messages can be longer than the declared length.
+    Only the types in the batch change, also those of the parts of nested values, and only of
+    columns whose values are strings or bytes already: values in messages can be longer than the
+    declared length.
     """
-    sized = [n for n, t in declared.items() if t.length is not None and n in batch.types]
-    texts = {n: batch.types[n].root in CHARACTER_ROOTS for n in sized}
-    plain = {n: DataType("STRING" if is_text else "BYTES") for n, is_text in texts.items()}
+    plain = {n: _unsized(batch.types[n]) for n in declared if n in batch.types}
     same = {n: t for n, t in plain.items() if batch.columns.column(n).type == to_arrow_type(t)}
     return replace(batch, types={**batch.types, **same}) if same else batch
+
+
+def _unsized(t: DataType) -> DataType:
+    """Return the type with STRING and BYTES in place of the types with a length in it."""
+    if t.root in CHARACTER_ROOTS | BINARY_ROOTS:
+        return replace(t, root="STRING" if t.root in CHARACTER_ROOTS else "BYTES", length=None)
+    if t.root not in NESTED_ROOTS:
+        return t
+    return replace(
+        t,
+        element=t.element and _unsized(t.element),
+        key=t.key and _unsized(t.key),
+        value=t.value and _unsized(t.value),
+        fields=tuple(replace(field, type=_unsized(field.type)) for field in t.fields),
+    )
 
 
 def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> Values:
@@ -76,19 +91,26 @@ def coalesced(columns: Iterable[tuple[Values, DataType]], target: DataType) -> V
 
 def _rounded_down(column: Values, t: DataType) -> Values:
     """Return a column in which times have no digits beyond the precision of their type."""
-    precision = t.precision or 0
-    if t.root not in TIMESTAMP_ROOTS | {"TIME"} or precision in _DIGITS.values():
+    if not _is_cut(t):
         return column
-    digits = 3 if t.root == "TIME" else _DIGITS[column.type.unit]
-    step = 10 ** max(digits - precision, 0)
+    return _chunked([_floor(chunk, t) for chunk in column.chunks], column.type)
+
+
+def _is_cut(t: DataType) -> bool:
+    """Return whether Arrow's type for this type of times has more digits than its precision."""
+    return t.root in TIMESTAMP_ROOTS | {"TIME"} and (t.precision or 0) not in _DIGITS.values()
+
+
+def _floor(times: Values, t: DataType) -> Values:
+    """Return an array of a type for which `_is_cut` is true, rounded down to its precision."""
+    digits = 3 if t.root == "TIME" else _DIGITS[times.type.unit]
+    step = 10 ** max(digits - (t.precision or 0), 0)
     whole = pa.int32() if t.root == "TIME" else pa.int64()
-    chunks = []
-    for chunk in column.chunks:
-        numbers = chunk.cast(whole).fill_null(0).to_numpy()
-        mask = chunk.is_null().to_numpy(zero_copy_only=False)
-        floor = pa.array(numbers - numbers % step, whole, mask=mask)
-        chunks.append(floor.cast(column.type) if (numbers % step).any() else chunk)
-    return _chunked(chunks, column.type)
+    numbers = times.cast(whole).fill_null(0).to_numpy()
+    if not (numbers % step).any():
+        return times
+    mask = times.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(numbers - numbers % step, whole, mask=mask).cast(times.type)
 
 
 def _chunked(chunks: list[Values], arrow_type: Values) -> Values:
@@ -99,8 +121,17 @@ def _nulls(count: int, arrow_type: Values) -> Values:
     return pa.nulls(count, arrow_type)
 
 
-def _may_be_too_long(source: DataType, target: DataType) -> bool:
-    return target.length is not None and source.length != target.length
+def _may_not_fit(source: DataType, target: DataType) -> bool:
+    """Return whether values of the same Arrow type, or parts of them, may not fit the target."""
+    if target.length is not None and source.length != target.length:
+        return True
+    pairs = zip(_parts(source), _parts(target), strict=False)
+    return any(_is_cut(part) or _may_not_fit(own, part) for own, part in pairs)
+
+
+def _parts(t: DataType) -> list[DataType]:
+    inner = [part for part in (t.element, t.key, t.value) if part is not None]
+    return inner + [field.type for field in t.fields]
 
 
 def _cast_chunk(
@@ -179,9 +210,10 @@ def _cast_nested(values: Values, source: DataType, target: DataType) -> Values:
     if target.root == "ARRAY" and source.element and target.element:
         elements = _cast_part(rows.values, source.element, target.element)
         return arrow.ListArray.from_arrays(rows.offsets, elements, arrow_type, mask=mask)
-    if target.root == "MAP" and source.value and target.value and source.key == target.key:
+    if target.root == "MAP" and source.key and target.key and source.value and target.value:
+        keys = _cast_part(rows.keys, source.key, target.key)
         items = _cast_part(rows.items, source.value, target.value)
-        return arrow.MapArray.from_arrays(rows.offsets, rows.keys, items, arrow_type, mask=mask)
+        return arrow.MapArray.from_arrays(rows.offsets, keys, items, arrow_type, mask=mask)
     return values.cast(arrow_type)
 
 
@@ -203,9 +235,9 @@ def _cast_part(values: Values, source: DataType, target: DataType, nulls: int = 
     if not target.nullable and values.null_count > nulls:
         raise pa.ArrowInvalid(f"a null in {target}")
     arrow_type: Values = to_arrow_type(target)
-    if values.type == arrow_type and not _may_be_too_long(source, target):
-        return values
-    return _cast(values, source, target, arrow_type)
+    if values.type != arrow_type or _may_not_fit(source, target):
+        values = _cast(values, source, target, arrow_type)
+    return _floor(values, target) if _is_cut(target) else values
 
 
 def _longest(values: Values) -> int:

@@ -223,3 +223,36 @@ def test_what_is_no_record_is_refused() -> None:
     registry = Registered()
     decoded = decode(registry, registry.avro("string", "plain"))
     assert [rejected_record.reason for rejected_record in decoded.rejected] == ["not-an-object"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_map_has_the_last_value_of_a_repeated_key(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Avro's GenericDatumReader, which puts entries into a hash map one after the other."""
+    if not native:
+        monkeypatch.setattr("ingestd.cdc.avro.reader.native_module", lambda: None)
+    registry = Registered()
+    schema = record("Item", [{"name": "m", "type": {"type": "map", "values": "int"}}])
+    number = registry.add(json.dumps(schema))
+    entry = {"a": b"\x02a", "b": b"\x02b"}
+    repeated = b"\x06" + entry["a"] + b"\x02" + entry["b"] + b"\x04" + entry["a"] + b"\x06\0"
+    values = [framed(number, body) for body in (repeated, b"\0", b"\x02" + entry["a"] + b"\x08\0")]
+    (batch,) = decode(registry, values).batches
+    assert [dict(value) for value in batch.columns["m"].to_pylist()] == [
+        {"a": 3, "b": 2},
+        {},
+        {"a": 4},
+    ]
+    assert [len(value) for value in batch.columns["m"].to_pylist()] == [2, 0, 1]
+
+
+def test_floats_in_json_text_have_the_digits_of_their_type() -> None:
+    """As in the JSON that Connect's converter writes of the same values."""
+    registry = Registered()
+    inner = record("Inner", [{"name": "f", "type": "float"}, {"name": "d", "type": "double"}])
+    schema = record("Item", [{"name": "m", "type": {"type": "array", "items": inner}}])
+    values = registry.avro(schema, {"m": [{"f": 0.1, "d": 0.1}, {"f": 3.4028235e38, "d": -0.0}]})
+    (batch,) = decode(registry, values).batches
+    texts = [json.loads(text) for text in batch.columns["m"].to_pylist()]
+    assert texts == [[{"f": 0.1, "d": 0.1}, {"f": 3.4028235e38, "d": 0.0}]]

@@ -21,9 +21,12 @@ from ingestd.paimon.spec.schema import new_schema
 STRING = parse_type("STRING")
 
 
-def conformed(source: DataType, values: list[Any], target: str, *, declared: bool) -> Conformed:
+def conformed(
+    source: DataType, values: list[Any], target: str | DataType, *, declared: bool
+) -> Conformed:
     """Conform a column `v`, whose type is configured if `declared`."""
-    to_type, count = parse_type(target), len(values)
+    to_type = parse_type(target) if isinstance(target, str) else target
+    count = len(values)
     columns = {"id": pa.array(range(count), pa.int32()), "v": column_of(values, source)}
     batch = ChangeBatch(
         source=SourceTable("db", "shop", "orders"),
@@ -106,3 +109,14 @@ def test_a_timestamp_of_a_finer_type_is_rounded_down_in_a_column_that_stays() ->
     assert done.rows is not None
     before = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC).replace(tzinfo=None)
     assert done.rows.column("v").to_pylist() == [before]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_elements_are_within_the_length_of_their_type(declared: bool) -> None:
+    source, target = parse_type({"type": "ARRAY", "element": "STRING"}), "VARCHAR(3)"
+    wanted = parse_type({"type": "ARRAY", "element": target})
+    source = wanted if declared else source  # a reader returns columns in their declared type
+    found = conformed(source, [["abc"], ["abcd"]], wanted, declared=declared)
+    assert found.rows is not None
+    [failure] = found.failures
+    assert failure.rows.tolist() == [False, True]

@@ -72,6 +72,10 @@ def nested(root: str, part: str) -> DataType:
         ("DOUBLE", "FLOAT", 1e300, None),
         ("STRING", "INT", "0x10", None),
         ("INT", "STRING", None, None),
+        ("STRING", "VARCHAR(3)", "abcd", None),
+        ("STRING", "VARCHAR(3)", "abc", "abc"),
+        ("VARBINARY(9)", "VARBINARY(2)", b"abc", None),
+        ("TIMESTAMP(6)", "TIMESTAMP(4)", NOON.replace(microsecond=1), NOON),
     ],
 )
 @pytest.mark.parametrize(
@@ -91,6 +95,19 @@ def test_a_part_of_a_nested_value_is_cast_like_a_column(
     assert cast.to_pylist() == [None, within(None), within(expected) if fits else None]
     assert failed.tolist() == [False, False, not fits]
     assert cast.type == to_arrow_type(to_type)
+
+
+def test_keys_of_maps_and_parts_of_parts_have_a_length() -> None:
+    def maps(key: str) -> DataType:
+        inner = DataType("MAP", key=parse_type(key).not_null(), value=parse_type("INT"))
+        return DataType("ARRAY", element=inner)
+
+    column = pa.chunked_array(
+        [pa.array([[[("abc", 1)]], [[("abcd", 1)]]], to_arrow_type(maps("STRING")))]
+    )
+    cast, failed = cast_values(column, maps("STRING"), maps("VARCHAR(3)"))
+    assert cast.to_pylist() == [[[("abc", 1)]], None]
+    assert failed.tolist() == [False, True]
 
 
 def test_a_nested_null_does_not_fit_not_null_but_the_null_around_it_does() -> None:
