@@ -206,3 +206,29 @@ def test_a_bucket_that_java_compacts_meanwhile_is_given_up(
     assert sorted(row["k"] for row in rows) == [*range(7), 50]
     assert [p for p in oracle.fsck(tmp_path, "db", "t", "--all") if p["severity"] == "error"] == []
     assert verify(table) == []
+
+
+@pytest.mark.parametrize("bucket", ["1", "-1"])
+def test_files_that_java_clusters_step_by_step_are_written_and_left_to_it(
+    bucket: str, tmp_path: Path, oracle: Oracle, oracle_2: Oracle
+) -> None:
+    options = {"bucket": bucket, "clustering.incremental": "true", "clustering.columns": "c"}
+    if bucket == "1":
+        options |= {"bucket-key": "k", "bucket-append-ordered": "false"}
+    fields = [{"name": name, "type": "INT"} for name in ("k", "c")]
+    oracle_2.write_spec({"fields": fields, "options": options, "steps": []}, tmp_path, tmp_path)
+    table = open_native(tmp_path)
+    for _ in range(4):
+        put(table, [{"k": k, "c": k * 7 % 5} for k in range(5)])
+    oracle_2.compact(tmp_path, "db", "t")
+    levels = {file["level"] for file in oracle_2.inspect(tmp_path, "db", "t")["files"]}
+    # Only a job of Flink or Spark clusters a table without buckets.
+    assert (max(levels) > 0) is (bucket == "1")
+    put(table, [{"k": 9, "c": 0}])
+    assert compact_table(table, now_ms=NOW_MS, full=True).status == "nothing"
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert len(lines) == 21
+    for java in (oracle, oracle_2):
+        assert java.read_lines(tmp_path, "db", "t") == lines
+        assert java.fsck(tmp_path, "db", "t", "--all") == []
+    assert verify(table) == []

@@ -144,7 +144,9 @@ def tested_groups(
     """
     metadata = file.metadata
     types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
-    column_numbers = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
+    leaves = (metadata.schema.column(i) for i in range(len(metadata.schema)))
+    # A nested field has the path a.b, as a column with this name.
+    column_numbers = {leaf.path: i for i, leaf in enumerate(leaves) if leaf.name == leaf.path}
     start = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

@@ -310,6 +310,10 @@ ROW_TRACKING = honoured(
     "Rows of a keyless table have ids, and the snapshot that wrote them.",
     change=ChangeRule.NEVER,
 )  # fmt: skip
+INCREMENTAL_CLUSTERING = honoured(
+    "clustering.incremental", parse_bool, False,
+    "Files of a keyless table are compacted by Paimon's clustering job only, not by ingestd.",
+)  # fmt: skip
 DATA_EVOLUTION = honoured(
     "data-evolution.enabled", parse_bool, False,
     "Files may have other columns of rows that are there already.",

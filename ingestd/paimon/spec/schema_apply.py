@@ -380,8 +380,11 @@ _NAMING = (
     honoured.SEQUENCE_FIELD,
     honoured.ROWKIND_FIELD,
     honoured.RECORD_TIME_FIELD,
+    honoured.REMOVE_ON_GROUP,
 )
-"""Options whose value is a column or a list of columns."""
+"""Options whose value is a column or a list of columns, which cannot be dropped."""
+_ALSO_NAMING = (honoured.DEDUPLICATE_IGNORE, find_option("clustering.columns"))
+"""Further options with a list of columns."""
 _INDEXED = re.compile(r"file-index\.[^.]+\.columns")
 """Options whose value is a list of columns; a column that is dropped is removed from it."""
 _OF_COLUMN = re.compile(r"(fields|file-index\.[^.]+)\.(.+)\.([^.]+)")
@@ -443,16 +446,16 @@ def rename_in_options(options: Options, path: Sequence[str], new: str) -> dict[s
     `path` is the old name of the column, or the path of a field in a column.
     """
     if len(path) > 1:
-        nested_key = honoured.NESTED_KEY.name_for(path[0])
+        naming = {option.name_for(path[0]) for option in (honoured.NESTED_KEY, honoured.TIME_FIELD)}
         return {
-            key: _replace_name(value, path[-1], new) if key == nested_key else value
+            key: _replace_name(value, path[-1], new) if key in naming else value
             for key, value in options.items()
         }
     return dict(_renamed(key, value, path[0], new) for key, value in options.items())
 
 
 def _renamed(key: str, value: str, old: str, new: str) -> tuple[str, str]:
-    if find_option(key) in _NAMING or _INDEXED.fullmatch(key):
+    if find_option(key) in (*_NAMING, *_ALSO_NAMING) or _INDEXED.fullmatch(key):
         return key, _replace_name(value, old, new)
     setting = _OF_COLUMN.fullmatch(key)
     if setting is None:

@@ -19,8 +19,8 @@ def check_schema(
 ) -> None:
     """Check whether a table can have these columns, keys and options.
 
-    Raises SchemaConflictError for invalid columns or keys, and ConfigError for options of buckets
-    or row tracking that do not fit them.
+    Raises SchemaConflictError for invalid columns or keys, and ConfigError for options of buckets,
+    row tracking or clustering that do not fit them.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
@@ -37,6 +37,12 @@ def check_schema(
         raise ConfigError(
             "option 'row-tracking.enabled' = 'true' needs a table without primary key and with "
             "'bucket' = '-1'; remove the option"
+        )
+    is_ordered = bucket_number(options) > 0 and options.get("bucket-append-ordered") != "false"
+    if honoured.INCREMENTAL_CLUSTERING.of(options) and (primary_keys or is_ordered):
+        raise ConfigError(
+            "option 'clustering.incremental' = 'true' needs a table without primary key and, with "
+            "buckets, 'bucket-append-ordered' = 'false'; remove the option"
         )
 
 

@@ -123,10 +123,6 @@ _IGNORED: _Options = (
         "commit.strict-mode.last-safe-snapshot",
     ),
     *_refused(
-        Access.WRITE, "append tables are sorted by `ingestd compact --order-by` instead, "
-        "not step by step", "clustering.incremental", values=_OFF,
-    ),
-    *_refused(
         Access.WRITE, "a commit of ingestd does not wait until a compaction has made its rows "
         "visible", "visibility-callback.enabled", values=_OFF,
     ),

@@ -80,8 +80,10 @@ def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list
 
     `has_buckets` is whether the table has fixed buckets. With `full`, two small files (three
     with fixed buckets) suffice for a compaction, and all files with deleted rows are rewritten.
-    Returns [] if no compaction is due.
+    Returns [] if no compaction is due, and for a table whose files are left to Paimon's clustering.
     """
+    if honoured.INCREMENTAL_CLUSTERING.of(bucket.table.schema.options):
+        return []
     deleted = _deleted_rows(bucket)
     if has_buckets:
         groups = _bucket_groups(bucket, deleted, full=full)

@@ -9,6 +9,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ingestd.paimon.casts.evolution import file_columns
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, SimpleStats
 from ingestd.paimon.spec.data_types import (
@@ -63,7 +64,8 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
 def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
     """Return the known statistics of a data file, by column name in the table's schema.
 
-    A column that the file lacks has only nulls. Columns without usable statistics are left out.
+    A column of which the file has no part has only nulls. Columns without usable statistics are
+    left out.
     """
     schema = table.schemas(file.schema_id)
     names = file.stats_columns(schema.field_names)
@@ -73,10 +75,10 @@ def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnSt
     types = [field.type for field in fields]
     stats = dict(_columns(names, types, file.value_stats, file.row_count))
     stats = _sure_stats(file, fields, stats)
-    by_id = {field.id: field for field in schema.fields}
+    sources = file_columns(schema.fields, table.schema.fields)
     by_column: dict[str, ColumnStats] = {}
     for field in table.schema.fields:
-        old = by_id.get(field.id)
+        old = sources.get(field.name)
         if field.id >= KEY_FIELD_ID_START:
             # Row ids are computed where a file does not have them.
             continue

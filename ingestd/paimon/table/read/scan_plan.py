@@ -25,7 +25,12 @@ from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.files.data_file_indexes import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.files.row_tracking import row_groups
-from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
+from ingestd.paimon.table.metadata.file_stats import (
+    key_stats,
+    loses_blanks,
+    partition_stats,
+    value_stats,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 NOT_COMPACTED = "level 0, not visible before compaction"
@@ -310,8 +315,8 @@ class BucketPruner:
 
     def may_contain(self, entry: ManifestEntry) -> bool:
         """Return whether a file, by its bucket, may contain rows that match the predicate."""
-        total = entry.total_buckets
-        if total <= 0:
+        total, types = entry.total_buckets, self.table.schema.select(self.keys.column_names)
+        if total <= 0 or any(loses_blanks(entry.file.file_name, key.type) for key in types):
             return True
         if total not in self._known:
             buckets = assign_among(self.table, self.keys, total)

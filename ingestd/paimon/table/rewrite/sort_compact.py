@@ -26,6 +26,7 @@ from ingestd.errors import ConfigError, storage_error
 from ingestd.paimon.merge.key_order import Positions, positions_by_number
 from ingestd.paimon.merge.sort_words import RANK_BITS, SORTABLE, Keys, interleaved, words
 from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
@@ -85,6 +86,11 @@ def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) ->
         raise ConfigError(
             f"table {table.name} cannot be sorted: that needs a table without primary key and with "
             "'bucket' = '-1', whose rows may stand in any order"
+        )
+    if honoured.INCREMENTAL_CLUSTERING.of(table.schema.options):
+        raise ConfigError(
+            f"table {table.name} cannot be sorted: with 'clustering.incremental' Paimon's own "
+            "compaction sorts its files, step by step"
         )
     if strategy not in STRATEGIES:
         raise ConfigError(f"the order '{strategy}' is not supported; use {STRATEGIES}")

@@ -81,6 +81,18 @@ def test_columns_of_another_type_than_expected_are_not_known(path: Path) -> None
     assert seen == [{"s"}] * 3
 
 
+def test_a_column_with_a_dot_is_not_a_field_of_a_row(tmp_path: Path) -> None:
+    row = {"type": "ROW", "fields": [{"id": 9, "name": "b", "type": "INT"}]}
+    table = native_table(tmp_path, [("a.b", "INT"), ("a", row)])
+    path = f"{tmp_path}/f.parquet"
+    rows = rows_table(table.schema, [{"a.b": 1, "a": (7,)}])
+    load_format("parquet").write_file(table.io, path, rows, table.options)
+    seen: list[Any] = []
+    types = {"a.b": pa.int32()}
+    wanted_groups(pq.ParquetFile(path), GroupFilter(lambda s: not seen.append(s["a.b"]), types))
+    assert seen == [ColumnStats(1, 1, 0, 1)]
+
+
 def test_only_wanted_groups_are_read_and_their_places_are_reported(path: Path) -> None:
     def test(stats: Any) -> bool:
         return bool(stats["i"].low != 0)

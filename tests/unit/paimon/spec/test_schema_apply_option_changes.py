@@ -25,6 +25,9 @@ def test_a_column_gets_its_new_name_wherever_an_option_names_it() -> None:
         "file-index.bloom-filter.a[key].fpp": "0.2",
         "file-index.range-bitmap.columns": "a",
         "file-index.in-manifest-threshold": "1 kb",
+        "partial-update.remove-record-on-sequence-group": "b,a",
+        "changelog-producer.row-deduplicate-ignore-fields": "a",
+        "clustering.columns": "a,b",
         "comment": "a",
     }
     assert rename_in_options(options, ["a"], "z") == {
@@ -40,14 +43,18 @@ def test_a_column_gets_its_new_name_wherever_an_option_names_it() -> None:
         "file-index.bloom-filter.z[key].fpp": "0.2",
         "file-index.range-bitmap.columns": "z",
         "file-index.in-manifest-threshold": "1 kb",
+        "partial-update.remove-record-on-sequence-group": "b,z",
+        "changelog-producer.row-deduplicate-ignore-fields": "z",
+        "clustering.columns": "z,b",
         "comment": "a",
     }
 
 
-def test_the_key_of_nested_rows_follows_their_field_not_a_column_of_its_name() -> None:
-    options = {"fields.c.nested-key": "a,b", "bucket-key": "a"}
+def test_options_of_nested_rows_follow_their_field_not_a_column_of_its_name() -> None:
+    options = {"fields.c.nested-key": "a,b", "fields.c.ts-field": "a", "bucket-key": "a"}
     assert rename_in_options(options, ["c", "element", "a"], "z") == {
         "fields.c.nested-key": "z,b",
+        "fields.c.ts-field": "z",
         "bucket-key": "a",
     }
 

@@ -71,6 +71,12 @@ def test_nested_columns_are_no_keys() -> None:
         (("a", "b"), {"bucket_key": "a"}, "needs a fixed number of buckets"),
         ((), {"bucket": "2"}, "needs 'bucket-key'"),
         ((), {"bucket": "-2"}, "needs a primary key"),
+        (("a",), {"clustering.incremental": "true"}, "needs a table without primary key"),
+        (
+            (),
+            {"clustering.incremental": "true", "bucket": "1", "bucket_key": "a"},
+            "'bucket-append-ordered' = 'false'",
+        ),
     ],
 )
 def test_bucket_options_that_contradict_each_other_are_refused(

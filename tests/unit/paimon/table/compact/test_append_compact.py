@@ -156,3 +156,12 @@ def test_vectors_that_somebody_else_replaced_are_a_conflict(tmp_path: Path) -> N
     table = new(tmp_path, 3, **VECTORS)
     with pytest.raises(CommitConflictError, match="index-none was replaced"):
         vectors(table, {0: [0]}, replaces=("index-none",))
+
+
+def test_files_that_are_clustered_step_by_step_are_left_to_that_job(tmp_path: Path) -> None:
+    table = native_table(tmp_path, COLUMNS, options={"clustering.incremental": "true"})
+    for k in range(6):
+        put(table, [{"k": k}])
+    for full in (False, True):
+        assert compact_table(table, now_ms=NOW_MS, full=full).status == "nothing"
+    assert keys(table) == [0, 1, 2, 3, 4, 5]

@@ -3,12 +3,14 @@ from collections.abc import Mapping
 import pytest
 
 from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.spec.schema_change import AddColumn, DropColumn
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.scan_plan import ReadPlan
 from ingestd.paimon.table.read.table_read import TableReader, read_table
-from tests.support.native_tables import native_table, put
+from tests.support.native_tables import alter, native_table, put
 
 COLUMNS = [("p", "INT"), ("k", "INT"), ("v", "STRING")]
 
@@ -111,3 +113,22 @@ def test_append_files_are_judged_one_by_one() -> None:
     assert _plan(table, "NOT k < 200").files_read == 1
     assert _plan(table, "v LIKE 'v10%'").files_read == 2
     assert _plan(table, "v IS NULL").files_read == 0
+
+
+def test_a_row_of_which_a_file_has_no_field_is_found_as_null() -> None:
+    row = {"type": "ROW", "fields": [{"id": 9, "name": "x", "type": "INT"}]}
+    table = native_table("/w", [("k", "INT"), ("r", row)], io=MemoryFileIO())
+    put(table, [{"k": 1, "r": (1,)}])
+    table = alter(table, AddColumn(("r", "y"), parse_type("INT")), DropColumn(("r", "x")))
+    for text, found in (("r IS NULL", [1]), ("r IS NOT NULL", [])):
+        predicate = parse_predicate(text, table.schema.fields)
+        assert read_table(table, predicate=predicate).column("k").to_pylist() == found
+
+
+def test_buckets_are_not_computed_of_blanks_that_orc_loses() -> None:
+    options = {"bucket": "8", "file.format": "orc"}
+    table = native_table("/w", [("k", "CHAR(4)")], keys=["k"], options=options, io=MemoryFileIO())
+    put(table, [{"k": key.ljust(4)} for key in ("a", "b", "c", "d")])
+    for key in ("a", "b", "c", "d"):
+        predicate = parse_predicate(f"k = '{key}'", table.schema.fields)
+        assert read_table(table, predicate=predicate).to_pydict() == {"k": [key]}

@@ -136,7 +136,9 @@ def test_what_cannot_be_sorted_is_named(columns: list[str], strategy: str, probl
         sort_fields(filled(), columns, strategy)
 
 
-@pytest.mark.parametrize("options", [{"bucket": "2", "bucket-key": "a"}, {}])
+@pytest.mark.parametrize(
+    "options", [{"bucket": "2", "bucket-key": "a"}, {}, {"clustering.incremental": "true"}]
+)
 def test_other_tables_are_refused(options: dict[str, str]) -> None:
     keys = [] if options else ["a"]
     table = native_table("/w", [("a", "INT")], keys=keys, options=options, io=MemoryFileIO())
