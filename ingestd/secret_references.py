@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_UNCLOSED = re.compile(r"\$\{(?:env|file):[^}]*$")
 _MAX_BYTES = 64 << 10
 _known: dict[str, str] = {}
 """Texts with references, their paths absolute, by the texts that they were resolved to."""
@@ -27,6 +28,11 @@ def holds_reference(text: str | None) -> bool:
     Returns False for None.
     """
     return text is not None and _REFERENCE.search(text) is not None
+
+
+def is_unclosed(text: str) -> bool:
+    """Return whether a text ends in a reference without its closing brace."""
+    return _UNCLOSED.search(text) is not None
 
 
 def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:

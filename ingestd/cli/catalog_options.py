@@ -42,9 +42,14 @@ def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the 
     """
     for subcommand in getattr(command, "commands", {}).values():
         add_catalog_options(subcommand)
-    if any(param.name == _WAREHOUSE for param in command.params):
+    if any(_is_warehouse(param) for param in command.params):
         command.params += _parameters()
     return command
+
+
+def _is_warehouse(param: Any) -> bool:  # noqa: ANN401
+    """Return whether a parameter is the argument WAREHOUSE; the option of `init` is none."""
+    return bool(param.name == _WAREHOUSE and param.param_type_name == "argument")
 
 
 def _set_metastore(value: str | None) -> None:

@@ -20,7 +20,9 @@ from ingestd.ingest.dead_letters.replays import (
     check_dead_letters,
     read_replays,
 )
+from ingestd.ingest.settings.error_policy import STAGES
 from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -65,6 +67,7 @@ OlderThan: TypeAlias = Annotated[
 ]
 
 FILTER_COLUMNS = (*COORDINATES, "stage", "reason", "table")
+_STAGES = (GAP_STAGE, *STAGES)
 _MILLIS = 1000
 _NEWEST_FIRST: list[tuple[str, Literal["ascending", "descending"]]] = [
     ("timestamp", "descending"),
@@ -79,8 +82,8 @@ class DeadLetterFilter:
     """A selection of dead letters: those that match every field that is not None.
 
     `before_ms` and `after_ms`, in milliseconds since 1970, select records with an older or a newer
-    timestamp, and none without a timestamp. Raises ConfigError for an offset without topic and
-    partition, or a partition without topic.
+    timestamp, and none without a timestamp. Raises ConfigError for an unknown stage, an offset
+    without topic and partition, or a partition without topic.
     """
 
     source: str | None = None
@@ -94,6 +97,8 @@ class DeadLetterFilter:
     after_ms: int | None = None
 
     def __post_init__(self) -> None:
+        if self.stage is not None and self.stage not in _STAGES:
+            raise ConfigError(f"--stage '{self.stage}': choose {', '.join(_STAGES)}")
         if self.offset is not None and self.partition is None:
             raise ConfigError("--offset needs --partition and --topic")
         if self.partition is not None and self.topic is None:

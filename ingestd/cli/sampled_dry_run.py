@@ -10,7 +10,11 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.cli.groups import now_ms
 from ingestd.errors import SourceError
 from ingestd.ingest.dry_run.dry_run import DryRun, Sample, run_dry
-from ingestd.ingest.recovery.start_warnings import source_warnings, table_warnings
+from ingestd.ingest.recovery.start_warnings import (
+    source_warnings,
+    table_warnings,
+    unused_warnings,
+)
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -72,7 +76,9 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     on_sources = tuple(broker_warnings(settings, registry))
     result = _run_sample(registry, sample, settings)
     on_tables = (*table_warnings(settings, result.before), *_key_warnings(result))
-    return Planned(logs, sample, result, (*on_sources, *on_tables))
+    tables = result.before.keys() | result.source_tables.keys()
+    unused = unused_warnings(settings, tables) if tables else ()
+    return Planned(logs, sample, result, (*on_sources, *on_tables, *unused))
 
 
 def broker_warnings(settings: PipelineSettings, registry: TableRegistry) -> Iterator[str]:

@@ -219,7 +219,7 @@ def _table(settings: PipelineSettings, name: str, schemas: dict[str, TableSchema
     catalog = open_catalog(settings)
     identifier = Identifier(settings.database, name)
     if not catalog.table_exists(identifier):
-        return "will be created"
+        return "does not exist yet"
     schema = schemas[str(identifier)] = catalog.get_table(identifier).schema
     refuse_unsupported(schema, for_write=True)
     return "exists and can be written to"

@@ -101,7 +101,7 @@ class DaemonAddress:
             body = response.read(_MOST_BYTES)
         except ssl.SSLCertVerificationError as error:
             raise ConfigError(f"{self.url}: {error.verify_message}; give --ca FILE") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise DaemonSilentError(f"{self.url} does not respond: {error}") from error
         finally:
             connection.close()

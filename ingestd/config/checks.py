@@ -195,6 +195,7 @@ class _Checks:
         database = self._config.warehouse.database
         with self._at("routing"):
             Router(routing_of(self._config.routing), database)
+        self._check_affixes()
         for source_table, target in self._config.routing.table_mapping.items():
             with self._at("routing", "table-mapping", source_table):
                 Identifier(database, target)
@@ -202,7 +203,20 @@ class _Checks:
                 problem = "is errors.dead-letter-table, which takes no rows of a source"
                 self._add(("routing", "table-mapping", source_table), problem)
 
+    def _check_affixes(self) -> None:
+        """Check that prefixes and suffixes can be part of a table's name, here of "t"."""
+        routing = self._config.routing
+        names: dict[Path, str] = {("table-prefix",): f"{routing.table_prefix}t"}
+        names |= {("table-prefix-db", db): f"{it}t" for db, it in routing.table_prefix_db.items()}
+        names |= {("table-suffix",): f"t{routing.table_suffix}"}
+        names |= {("table-suffix-db", db): f"t{it}" for db, it in routing.table_suffix_db.items()}
+        for path, name in names.items():
+            with self._at("routing", *map(str, path)):
+                check_name("table", name)
+
     def _check_table_section(self, name: str, table: TableSection) -> None:
+        with self._at("tables", name):
+            check_name("table", name)
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:

@@ -20,8 +20,8 @@ from ingestd.config.values import (
     Address,
     Duration,
     Name,
+    PipelineNames,
     Size,
-    TableName,
     Texts,
     is_http_url,
 )
@@ -117,7 +117,7 @@ class PipelineSection(Section):
         "pipeline with another name starts from the beginning, unless `formerly` "
         "lists the old name.",
     )
-    formerly: tuple[Name, ...] = Field(
+    formerly: PipelineNames = Field(
         default=(),
         description="Earlier names of the pipeline: progress recorded under them is continued.",
     )
@@ -368,7 +368,7 @@ class Config(BaseSettings):
     defaults: DefaultsSection = Field(
         default_factory=DefaultsSection, description="Settings of all tables."
     )
-    tables: Mapping[TableName, TableSection] = Field(
+    tables: Mapping[str, TableSection] = Field(
         default={}, description="Target tables by name, where they differ from `defaults`."
     )
     errors: ErrorsSection = Field(

@@ -1,5 +1,6 @@
 """The section `notices`: the webhook to which the daemon reports events."""
 
+import base64
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -7,6 +8,28 @@ from pydantic import Field, field_validator, model_validator
 
 from ingestd.config.section import Section
 from ingestd.config.values import is_http_url
+
+_PREFIX = "whsec_"
+_FEWEST_BYTES = 24
+"""The shortest key that Standard Webhooks allow."""
+
+
+def signing_key(secret: str) -> bytes:
+    """Decode the signing key of a secret: `whsec_` and base64 of at least 24 bytes.
+
+    Raises ValueError, without the secret, for another form or a shorter key.
+    """
+    encoded = secret.removeprefix(_PREFIX)
+    try:
+        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except ValueError:
+        key = b""
+    if encoded == secret or len(key) < _FEWEST_BYTES:
+        raise ValueError(
+            f"must be {_PREFIX} followed by base64 of at least {_FEWEST_BYTES} bytes, such as the "
+            f'output of: echo "{_PREFIX}$(openssl rand -base64 32)"'
+        )
+    return key
 
 
 class NoticesSection(Section):
@@ -44,6 +67,13 @@ class NoticesSection(Section):
         url = urlsplit(value)
         if url.username or url.password:
             raise ValueError("the address contains a user; set 'signing-secret' instead")
+        return value
+
+    @field_validator("signing_secret")
+    @classmethod
+    def _is_key(cls, value: str | None) -> str | None:
+        if value is not None:
+            signing_key(value)
         return value
 
     @model_validator(mode="after")

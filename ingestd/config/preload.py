@@ -25,7 +25,7 @@ def preload_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | No
         return None
     try:
         document = yaml.load(path.read_bytes(), Loader=_LOADER)  # noqa: S506  (a safe one)
-    except (OSError, yaml.YAMLError):
+    except (OSError, ValueError, yaml.YAMLError):  # a ValueError: no such day, as 2026-02-30
         return None
     section = document.get(_SECTION, {}) if isinstance(document, dict) else None
     if not isinstance(section, dict):

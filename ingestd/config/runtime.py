@@ -22,10 +22,9 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
     """Return the settings of the pipeline; relative paths refer to the configuration's folder."""
     config = loaded.config
     pipeline = config.pipeline
-    warehouse = _located(config.warehouse.path, loaded.folder)
     return PipelineSettings(
         name=pipeline.name,
-        warehouse=warehouse,
+        warehouse=_located(config.warehouse.path, loaded.folder),
         metastore=config.warehouse.catalog.metastore,
         catalog_options={
             **catalog_options(config.warehouse.catalog, loaded.folder),
@@ -54,6 +53,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         wrong_format_threshold=config.errors.wrong_format_threshold,
         unreadable=config.errors.unreadable_policy,
         limits=_limits(config.processing),
+        worker_memory=config.processing.worker_memory,
         spark=dict(config.spark),
         commit_group_offsets=pipeline.commit_group_offsets,
         formerly=pipeline.formerly,
@@ -101,7 +101,6 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         max_record_bytes=section.max_record_bytes,
         write_buffer_size=section.write_buffer_size,
         index_cache_bytes=section.index_cache_bytes,
-        worker_memory=section.worker_memory,
         write_tasks=section.write_tasks,
     )
 

@@ -10,6 +10,7 @@ from ingestd.log import add_secrets, is_secret_name
 from ingestd.secret_references import (
     UnresolvedError,
     holds_reference,
+    is_unclosed,
     resolve_parts,
 )
 
@@ -36,6 +37,9 @@ def resolve_references(
             return {name: replaced(child, (*path, name)) for name, child in tree.items()}
         if isinstance(tree, list):
             return [replaced(child, (*path, index)) for index, child in enumerate(tree)]
+        if tree is not None and is_unclosed(tree):
+            problem = "a reference lacks its closing brace: write ${env:NAME} or ${file:PATH}"
+            issues.append(ValidationIssue.at(document, path, problem))
         if tree is None or not holds_reference(tree):
             return tree
         try:

@@ -127,6 +127,12 @@ class SourceSection(Section):
             raise ValueError(
                 f"'topic-pattern' is not a valid regular expression: {error}"
             ) from error
+        for topic in self.topic_exclude:
+            if not re.fullmatch(self.topic_pattern or "", topic):
+                raise ValueError(
+                    f"'topic-exclude' leaves nothing out by '{topic}', which 'topic-pattern' does "
+                    "not match: write the whole name of a topic, or exclude several in the pattern"
+                )
         return self
 
     @model_validator(mode="after")

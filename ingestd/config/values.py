@@ -142,7 +142,7 @@ def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its
 
 def _address(value: object) -> str:
     host, colon, port = str(value).rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    if not colon or not host or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"'{value}' is not HOST:PORT, such as 127.0.0.1:8080")
     return str(value)
 
@@ -177,6 +177,9 @@ Size = Annotated[
 ]
 Names = Annotated[
     tuple[str, ...], BeforeValidator(_names, json_schema_input_type=tuple[str, ...] | str)
+]
+PipelineNames = Annotated[
+    tuple[Name, ...], BeforeValidator(_names, json_schema_input_type=tuple[Name, ...] | str)
 ]
 OptionalNames = Annotated[
     tuple[str, ...] | None,

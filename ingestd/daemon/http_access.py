@@ -52,11 +52,13 @@ class HttpAccess:
         """Return whether a client with this Authorization header may see all pages.
 
         Without `auth_file` every client may; otherwise the header must contain its token. If the
-        file cannot be read or is empty, no client may.
+        file cannot be read or is empty, no client may, and a warning is logged.
         """
         if self.auth_file is None:
             return True
         token, header = _token(self.auth_file), authorization or ""
+        if not token:
+            _LOG.warning("http_auth_file_unusable", extra={"ctx": {"file": self.auth_file}})
         return bool(token) and hmac.compare_digest(_sent(header), token)
 
 

@@ -162,9 +162,10 @@ class HttpServer:
         server_class = type("Server", (_Server,), {"address_family": family, "tls": tls})
         try:
             self._server: _Server = server_class((host, int(port)), handler)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"http.listen: cannot listen on {listen}: {error.strerror or error}; choose "
+                f"http.listen: cannot listen on {listen}: {reason}; choose "
                 "another address, or port 0 for any free port (INGESTD__HTTP__LISTEN=127.0.0.1:0)"
             ) from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)

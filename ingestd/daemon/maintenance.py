@@ -394,12 +394,13 @@ class MaintenanceRecord:
             "tags": done.tags,
             "tags_created": done.tags_created,
             "files": done.files,
+            "message": "",
         }
         if any(line[name] for name in ("snapshots", "changelogs", "partitions", "tags")):
             self._keep(self._expiries, line)
-            _LOG.info("table_expired", extra={"ctx": line})
+            _LOG.info("table_expired", extra={"ctx": _without(line, "message")})
         elif done.tags_created:
-            _LOG.info("tags_created", extra={"ctx": line})
+            _LOG.info("tags_created", extra={"ctx": _without(line, "message")})
         if done.partitions_done:
             context = {"table": table, "partitions": done.partitions_done}
             _LOG.info("partitions_done", extra={"ctx": context})
@@ -410,6 +411,7 @@ class MaintenanceRecord:
         _LOG.warning("maintenance_failed", extra={"ctx": {**line, "message": done.message}})
         if done.job.kind == "expire":
             metrics.record_expiry_failure(table)
+            self._keep(self._expiries, {"table": table, "message": redact(done.message)})
             return
         metrics.record_compaction(table, "failed", None)
         failed = {"table": table, "result": "failed", "kind": done.job.kind}

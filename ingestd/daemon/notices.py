@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ingestd.daemon.recent_history import schema_differences
-from ingestd.errors import ConfigError, IngestdError
+from ingestd.errors import IngestdError
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.log import redact
@@ -25,9 +25,6 @@ from ingestd.paimon.spec.data_types import encode_type
 from ingestd.paimon.spec.table_schema import TableSchema
 
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
-_PREFIX = "whsec_"
-_FEWEST_BYTES = 24
-"""The shortest key that Standard Webhooks allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +55,6 @@ class CloudEvent:
             "data": self.data,
         }
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def signing_key(secret: str) -> bytes:
-    """Decode the signing key of a secret: `whsec_` and base64 of at least 24 bytes.
-
-    Raises ConfigError for another form, or a shorter key.
-    """
-    encoded = secret.removeprefix(_PREFIX)
-    try:
-        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
-    except ValueError:
-        key = b""
-    if encoded == secret or len(key) < _FEWEST_BYTES:
-        raise ConfigError(
-            "notices: 'signing-secret' must be whsec_ followed by base64 of at least "
-            f"{_FEWEST_BYTES} bytes, such as the output of: "
-            'echo "whsec_$(openssl rand -base64 32)"'
-        )
-    return key
 
 
 def signature_headers(key: bytes, event_id: str, seconds: int, body: bytes) -> dict[str, str]:

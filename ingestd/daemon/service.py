@@ -12,10 +12,11 @@ from pathlib import Path
 from ingestd.config.effective import Setting, effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
+from ingestd.config.notices_section import signing_key
 from ingestd.config.runtime import pipeline_settings
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.maintenance import MaintenanceSettings
-from ingestd.daemon.notices import Notices, signing_key
+from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.daemon.webhook import Webhook, WebhookSettings
@@ -41,6 +42,7 @@ _FIXED: Mapping[str, str] = {
     "database": "warehouse.database",
     "formerly": "pipeline.formerly",
     "dead_letter_table": "errors.dead-letter-table",
+    "worker_memory": "processing.worker-memory",
     "spark": "spark",
 }
 """Settings of the pipeline that need a restart, with their keys; its others can be reloaded."""
@@ -186,7 +188,7 @@ def _notices(loaded: LoadedConfig) -> Iterator[Notices | None]:
     """Yield the sender of notices, or None without a webhook.
 
     At the end, queued notices are sent for at most 5 seconds. Raises ConfigError for an invalid
-    signing key or file of certificates.
+    file of certificates.
     """
     section = loaded.config.notices
     if section.url is None:

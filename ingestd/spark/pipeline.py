@@ -85,7 +85,7 @@ class Pipeline:
         `build_session`.
         """
         settings = self._settings
-        spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
+        spark = with_worker_memory(settings.spark, settings.worker_memory)
         with reported_jvm_exit(), ThreadPoolExecutor(1, "session") as pool:
             session = pool.submit(build_session, settings.name, spark)
             try:

@@ -209,7 +209,7 @@ class SetAsideTopics:
         self._unreadable: dict[SourcePartition, Unreadable] = {}
         self._held_at: dict[SourcePartition, int] = {}
         # Half of a worker's memory: it holds more than the records that it reads.
-        self._memory = settings.limits.worker_memory // 2
+        self._memory = settings.worker_memory // 2
         self._retries = QueryRetries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:

@@ -113,13 +113,23 @@ def test_probes_have_the_patience_that_the_daemon_has_and_end_it_before_somebody
     ],
 )
 def test_the_notes_say_what_there_is(tmp_path: Path, values: str, said: str, unsaid: str) -> None:
-    """Rendered in a copy of the chart: helm shows notes only of what it has installed."""
-    chart = Path(shutil.copytree(CHART, tmp_path / "ingestd"))
-    (chart / "templates" / "NOTES.txt").rename(chart / "NOTES.txt")
-    (chart / "templates" / "notes.yaml").write_text(NOTES)
-    done = helm("template", "shop", chart, *of(values), "--show-only", "templates/notes.yaml")
-    assert done.returncode == 0, done.stderr
-    notes = yaml.safe_load(done.stdout)["data"]["notes"]
+    notes = notes_of(tmp_path, *of(values))
     assert said in notes
     assert unsaid not in notes
     assert "WARNING" not in notes
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8080", "localhost:8080", "[::1]:8080"])
+def test_the_notes_warn_of_pages_that_no_probe_reaches(tmp_path: Path, listen: str) -> None:
+    notes = notes_of(tmp_path, *of("smallest"), "--set", f"config.http.listen={listen}")
+    assert f"WARNING: `config.http.listen` is {listen}" in notes
+
+
+def notes_of(folder: Path, *arguments: str | Path) -> str:
+    """Rendered in a copy of the chart: helm shows notes only of what it has installed."""
+    chart = Path(shutil.copytree(CHART, folder / "ingestd"))
+    (chart / "templates" / "NOTES.txt").rename(chart / "NOTES.txt")
+    (chart / "templates" / "notes.yaml").write_text(NOTES)
+    done = helm("template", "shop", chart, *arguments, "--show-only", "templates/notes.yaml")
+    assert done.returncode == 0, done.stderr
+    return str(yaml.safe_load(done.stdout)["data"]["notes"])

@@ -21,6 +21,7 @@ REFUSED = {
     "image.name=x": "name",
     "config.http.listen=8080": "config.http.listen",
     "config.http.listen=0.0.0.0:0": "config.http.listen",
+    "config.http.listen=0.0.0.0:65536": "config.http.listen",
     "config.sources=none": "config.sources",
     "config.warehouse=/lake": "config.warehouse",
     "existingSecret=No_Such": "existingSecret",
@@ -112,6 +113,14 @@ def test_a_wrong_value_is_refused_by_its_path(wrong: str) -> None:
     done = helm("template", "shop", CHART, *of("smallest"), "--set", wrong)
     assert done.returncode != 0
     assert REFUSED[wrong] in done.stderr
+
+
+def test_a_job_whose_name_kubernetes_refuses_is_refused_with_a_way_out() -> None:
+    found = objects(*of("jobs"), "--set", f"fullnameOverride={'x' * 44}")
+    assert max(len(one["metadata"]["name"]) for one in found if one["kind"] == "CronJob") == 52
+    done = helm("template", "shop", CHART, *of("jobs"), "--set", f"fullnameOverride={'x' * 45}")
+    assert done.returncode != 0
+    assert "has 53 characters, and a CronJob at most 52" in done.stderr
 
 
 @pytest.mark.parametrize("values_file", VALUE_SETS, ids=lambda path: path.stem)

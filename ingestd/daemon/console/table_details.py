@@ -101,10 +101,19 @@ class DetailsReader:
         return self._read(_DEAD_LETTERS, read)
 
     def replay_command(self) -> str:
-        """Return the command that replays dead letters, without the options that select them."""
+        """Return the command that replays dead letters, without the options that select them.
+
+        It names the catalog, but neither its credentials nor its other options.
+        """
         settings = self._settings
-        words = ("ingestd", "dlq", "replay", settings.warehouse, settings.dead_letters,
-                 "--config", self._config)  # fmt: skip
+        options = settings.catalog_options
+        warehouse = options.get("warehouse", settings.warehouse)
+        words = ["ingestd", "dlq", "replay", warehouse, settings.dead_letters,
+                 "--config", self._config]  # fmt: skip
+        if settings.metastore != "filesystem":
+            words += ["--metastore", settings.metastore]
+        if "uri" in options:
+            words += ["--uri", options["uri"]]
         return shlex.join(words)
 
     def _read(self, name: str, read: Callable[[Catalog], _Read]) -> _Read:

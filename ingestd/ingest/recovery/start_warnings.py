@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ingestd.errors import SchemaConflictError, SourceError
 from ingestd.ingest.schemas.new_tables import is_for_keyed_tables
-from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.context import TableSettings, section_of
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.kafka.offset_ranges import TopicOffsets
 from ingestd.kafka.offsets import TopicPartitions
@@ -160,6 +160,26 @@ def table_warnings(settings: SettingsOfTables, schemas: Mapping[str, TableSchema
             continue
         for difference in declared_differences(schema, settings.settings_of(name)):
             yield f"table {name}: {difference}"
+
+
+def unused_warnings(settings: PipelineSettings, tables: AbstractSet[str]) -> Iterator[str]:
+    """Yield a warning for each section and mapping that no table has.
+
+    `tables` are the identifiers of the tables that the pipeline has written or would write.
+    """
+    sections = {section_of(table) for table in tables}
+    for name in sorted(settings.tables.keys() - sections):
+        close = difflib.get_close_matches(name, sorted(sections), n=1)
+        yield (
+            f"tables.{name} applies to no table: the pipeline has written none of this name, and "
+            f"no row of the sample goes to one{f'; did you mean {close[0]}?' if close else ''}"
+        )
+    for source_table, target in sorted(settings.routing.table_mapping.items()):
+        if f"{settings.database}.{target}" not in tables:
+            yield (
+                f"routing.table-mapping.{source_table} applies to no table: no row of the sample "
+                f"goes to {target}, and the pipeline has not written it"
+            )
 
 
 def source_warnings(

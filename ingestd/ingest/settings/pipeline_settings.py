@@ -8,6 +8,7 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
     commit_user,
+    section_of,
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
@@ -25,9 +26,9 @@ class BatchLimits:
     A batch of at most `small_batch_records` records is decoded and written by one task. A chunk of
     records is limited to `max_chunk_records` and `max_chunk_bytes`; a record larger than
     `max_record_bytes` is rejected. `write_buffer_size` limits the rows of a table that a write task
-    processes at a time, `index_cache_bytes` the indexes that a worker caches, and `worker_memory`
-    the memory of a Python worker, all in bytes. `write_tasks` is the number of tasks of the write
-    stage; None uses the parallelism of the Spark session.
+    processes at a time, and `index_cache_bytes` the indexes that a worker caches, both in bytes.
+    `write_tasks` is the number of tasks of the write stage; None uses the parallelism of the Spark
+    session.
     """
 
     small_batch_records: int = 20_000
@@ -36,7 +37,6 @@ class BatchLimits:
     max_record_bytes: int = 16 << 20
     write_buffer_size: int = 64 << 20
     index_cache_bytes: int = 64 << 20
-    worker_memory: int = 4 << 30
     write_tasks: int | None = None
 
 
@@ -49,7 +49,7 @@ class PipelineSettings:
     Paimon catalog options. `max_offsets_per_trigger` is the maximum number of offsets of each
     source in one micro-batch, and `trigger_seconds` the minimum time between the starts of two
     micro-batches. Dead letters are written to `dead_letter_topic` if it is set, else to
-    `dead_letter_table`.
+    `dead_letter_table`. `worker_memory` limits the memory of a Python worker, in bytes.
     """
 
     name: str
@@ -69,6 +69,7 @@ class PipelineSettings:
     wrong_format_threshold: WrongFormatThreshold = field(default_factory=WrongFormatThreshold)
     unreadable: UnreadablePolicy = field(default_factory=UnreadablePolicy)
     limits: BatchLimits = field(default_factory=BatchLimits)
+    worker_memory: int = 4 << 30
     spark: Mapping[str, str] = field(default_factory=dict)
     commit_group_offsets: bool = True
     catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -87,9 +88,10 @@ class PipelineSettings:
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, "database.table", with defaults for unset fields.
 
-        They include the metadata column and the option that `ordering` requires.
+        A branch has those of its table. They include the metadata column and the option that
+        `ordering` requires.
         """
-        own = self.tables.get(identifier.partition(".")[2], TableSettings())
+        own = self.tables.get(section_of(identifier), TableSettings())
         return own.over(self.defaults).ordered()
 
     def watermark_rules(self, identifier: str) -> WatermarkRules | None:

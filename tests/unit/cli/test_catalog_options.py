@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.cli import table_arguments
-from ingestd.cli.catalog_options import CatalogChoice, chosen_catalog
+from ingestd.cli.catalog_options import CatalogChoice, _is_warehouse, chosen_catalog
 from ingestd.cli.main import COMMANDS, load_command
 from ingestd.paimon.catalog.base import Catalog
 from tests.support.command_line import run_command
@@ -33,8 +33,10 @@ def test_every_command_with_a_warehouse_opens_any_catalog() -> None:
     names = [{option for param in one.params for option in param.opts} for one in single]
     having = [name for name in names if "--metastore" in name]
     assert all({"--uri", "--catalog-option"} <= found for found in having)
-    warehouses = [one for one in single if any(p.name == "warehouse" for p in one.params)]
+    warehouses = [one for one in single if any(map(_is_warehouse, one.params))]
     assert len(warehouses) == len(having) > 20
+    # `init` has an option of this name, and opens no catalog.
+    assert "--metastore" not in {option for p in load_command("init").params for option in p.opts}
 
 
 def _all(command: object) -> list:  # type: ignore[type-arg]

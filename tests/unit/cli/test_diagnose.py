@@ -1,5 +1,6 @@
 """The archive of `ingestd diagnose` has what is asked for first, and no secret."""
 
+import base64
 import json
 import tarfile
 from collections.abc import Iterator
@@ -51,13 +52,15 @@ def config(tmp_path: Path, planted: Planted, daemon: HttpServer) -> Path:
         "url": "http://127.0.0.1:1",
         "basic-auth-user-info": f"me:{planted.secret('registry')}",
     }
+    key = base64.b64encode(planted.secret("signing-secret").encode()).decode()
+    (tmp_path / "sign").write_text(f"whsec_{key}\n")
     document = {
         "pipeline": {"name": "shop"},
         "warehouse": {"path": str(tmp_path / "lake"), "database": "db"},
         "sources": {"s": {"kafka": kafka, "topics": ["t"], "format": "debezium-avro",
                           "schema-registry": registry}},
         "http": {"listen": daemon.address, "auth-file": str(tmp_path / "token")},
-        "notices": {"url": "http://127.0.0.1:1", "signing-secret": planted.file(tmp_path, "sign")},
+        "notices": {"url": "http://127.0.0.1:1", "signing-secret": "${file:sign}"},
     }  # fmt: skip
     file = tmp_path / "shop.yaml"
     file.write_text(yaml.safe_dump(document))

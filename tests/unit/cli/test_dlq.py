@@ -124,8 +124,10 @@ def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Captu
     assert "overflow" in run_command(capsys, "dlq", "count", lake, "db").out
     assert (
         "no such dead letters"
-        in run_command(capsys, "dlq", "count", lake, "db", "--stage", "x").out
+        in run_command(capsys, "dlq", "count", lake, "db", "--stage", "merge").out
     )
+    refused = run_command(capsys, "dlq", "count", lake, "db", "--stage", "gap")
+    assert (refused.code, "choose fetch, decode, route" in refused.err) == (2, True)
 
 
 def test_letters_are_listed_with_their_coordinates_the_newest_first(

@@ -98,7 +98,7 @@ def test_online_checks_ask_brokers_warehouse_and_tables(
     checks = {one["check"]: one for one in json.loads(done.out)["online"]}
     assert checks["source shop"]["ok"] is False
     assert checks["warehouse"]["ok"] is True
-    assert checks["table t"]["found"] == "will be created"
+    assert checks["table t"]["found"] == "does not exist yet"
     assert not list((config.parent / "lake").rglob("*probe*"))
     text = run_command(capsys, "validate", "-c", config, "--online").out.splitlines()
     assert text[-2] == f"{config} FAILED 1 check:"

@@ -49,8 +49,9 @@ def test_a_token_that_is_missing_is_asked_for(server: HttpServer, capsys: Captur
 
 
 def test_nobody_there_and_no_address_are_reported(capsys: Capture) -> None:
-    done = run_command(capsys, "watch", "http://127.0.0.1:1")
-    assert (done.code, "does not respond" in done.err) == (1, True)
+    for url in ("http://127.0.0.1:1", "http://no..host:1"):
+        done = run_command(capsys, "watch", url)
+        assert (done.code, f"{url} does not respond" in done.err) == (1, True)
     assert run_command(capsys, "watch", "ftp://x").code == 2
 
 

@@ -56,6 +56,11 @@ def issue(folder: Path, text: str) -> str:
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
         ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "needs 'topic-pattern'"),
         (
+            "topics: [orders]",
+            "topic-pattern: 'shop\\..*'\n    topic-exclude: ['shop\\.audit.*']",
+            r"leaves nothing out by 'shop\.audit.*', which 'topic-pattern' does not match",
+        ),
+        (
             "format:",
             "startup-mode: timestamp\n    format:",
             "'startup-mode: timestamp' needs 'startup-timestamp-millis'",
@@ -228,6 +233,22 @@ def test_tables_that_can_be_written_pass(tmp_path: Path, text: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_text(BASE + text, encoding="utf-8")
     load_config(path, {})
+
+
+@pytest.mark.parametrize(
+    ("routing", "place"),
+    [
+        ("table-prefix: a/b", "table-prefix: table name 'a/bt' contains a slash"),
+        ("table-prefix: .a", "table-prefix: table name '.at' begins with a dot"),
+        ("table-suffix: ' '", "table-suffix: table name 't ' is empty, or begins or ends with"),
+        ("table-prefix-db: {shop: a$}", "table-prefix-db.shop: table name 'a$t' contains $"),
+        ("table-suffix-db: {shop: 'a:'}", "table-suffix-db.shop: table name 'ta:' contains"),
+    ],
+)
+def test_a_prefix_that_no_table_can_have_is_refused(
+    tmp_path: Path, routing: str, place: str
+) -> None:
+    assert f": routing.{place}" in issue(tmp_path, f"{BASE}routing: {{{routing}}}\n")
 
 
 @pytest.mark.parametrize("name", ["spark.speculation", "spark.dynamicAllocation.enabled"])

@@ -64,8 +64,18 @@ def test_a_key_without_a_value_is_a_key_that_is_not_there(tmp_path: Path) -> Non
 
 def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) -> None:
     for text in ("a, b", '["a", "b"]'):
-        config = load(tmp_path, SMALLEST, {"INGESTD__SOURCES__SHOP__TOPICS": text}).config
-        assert config.sources["shop"].topics == ("a", "b")
+        environ = {
+            "INGESTD__SOURCES__SHOP__TOPICS": text,
+            "INGESTD__PIPELINE__FORMERLY": text,
+        }
+        config = load(tmp_path, SMALLEST, environ).config
+        assert config.sources["shop"].topics == config.pipeline.formerly == ("a", "b")
+
+
+def test_a_table_of_any_name_that_routing_gives_may_have_settings(tmp_path: Path) -> None:
+    for name in ("Größe", "my orders", "a.b"):
+        text = f"{SMALLEST}tables: {{{name}: {{partition-keys: [day]}}}}\n"
+        assert load(tmp_path, text).config.tables[name].partition_keys == ("day",)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +89,14 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
         ("pipeline:\n  trigger: 10", "f.yaml:10: pipeline.trigger: '10' has no unit"),
         ("pipeline: {name: Shop}", "f.yaml:9: pipeline.name: a name consists of lower-case"),
         ("pipeline: x", "f.yaml:9: pipeline: must be a section"),
-        ("tables: {a.b: {}}", "f.yaml:9: tables.a.b: a name consists of letters"),
+        ("tables: {a/b: {}}", "f.yaml:9: tables.a/b: table name 'a/b' contains a slash"),
+        (
+            "tables: {a$branch_b: {}}",
+            "tables.a$branch_b: table name 'a$branch_b' contains $",
+        ),
+        ("errors: {dead-letter-table: a.b}", "dead-letter-table: a name consists of letters"),
         ("http: {listen: '8080'}", "f.yaml:9: http.listen: '8080' is not HOST:PORT"),
+        ("http: {listen: 'http://a:8080'}", "http.listen: 'http://a:8080' is not HOST:PORT"),
         ("logging: {level: TRACE}", "f.yaml:9: logging.level: must be 'DEBUG', 'INFO'"),
         ("processing: {write-tasks: many}", "processing.write-tasks: must be a whole number"),
         ("processing: {write-tasks: 0}", "f.yaml:9: processing.write-tasks: input should be"),

@@ -6,6 +6,7 @@ import pytest
 
 from ingestd.config.effective import effective_settings
 from ingestd.config.load import load_config
+from ingestd.config.notices_section import signing_key
 from ingestd.errors import ConfigError
 
 FILE = """
@@ -23,7 +24,8 @@ notices: NOTICES
         ("{url: 'https://a/b planted-1'}", "https://host/path"),
         ('{url: "https://a/b\\tplanted-1"}', "https://host/path"),
         ("{url: 'https://a:b/planted-1'}", "Port could not be cast"),
-        ("{signing-secret: whsec_planted-1}", "need 'url'"),
+        (f"{{signing-secret: whsec_{'QUJD' * 8}}}", "need 'url'"),
+        ("{url: 'https://a/b', signing-secret: planted-1}", "openssl rand -base64 32"),
     ],
 )
 def test_what_cannot_be_used_is_refused_without_being_shown(
@@ -48,3 +50,12 @@ def test_secrets_are_references_that_no_command_resolves_for_the_reader(tmp_path
     shown = {setting.key: setting.value for setting in effective_settings(loaded)}
     assert shown["notices.url"] == "${env:HOOK}"
     assert shown["notices.signing-secret"] == "${env:KEY}"
+
+
+@pytest.mark.parametrize(
+    "secret", ["plain", "whsec_", "whsec_?", "whsec_" + "QUJD" * 7, "TWZLUTlyOA=="]
+)
+def test_a_secret_of_another_form_is_refused_without_being_shown(secret: str) -> None:
+    with pytest.raises(ValueError, match="openssl rand -base64 32") as caught:
+        signing_key(secret)
+    assert secret in {"whsec_"} or secret not in str(caught.value)

@@ -20,7 +20,16 @@ def test_the_section_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["spark: [", "spark: {a: 1}", "spark: x", "- a", "", "spark: {a: '${env:A}'}", "spark:"],
+    [
+        "spark: [",
+        "spark: {a: 1}",
+        "spark: x",
+        "- a",
+        "",
+        "spark: {a: '${env:A}'}",
+        "spark:",
+        "spark: {}\nrouting: {table-suffix: 2026-02-30}",
+    ],
 )
 def test_what_takes_understanding_is_left_alone(tmp_path: Path, text: str) -> None:
     assert look(tmp_path, text) is None

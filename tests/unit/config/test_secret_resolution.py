@@ -41,6 +41,8 @@ def test_a_value_that_looks_like_a_reference_is_not_resolved_again(tmp_path: Pat
         ("${file:missing}", "cannot be read"),
         ("${vault:x}", "neither ${env:NAME} nor ${file:PATH}"),
         ("${env:}", "neither ${env:NAME} nor ${file:PATH}"),
+        ("me:${env:HOME", "lacks its closing brace: write ${env:NAME}"),
+        ("${file:secret", "lacks its closing brace"),
         ("${HOME}", "neither ${env:NAME} nor ${file:PATH}"),
     ],
 )

@@ -59,7 +59,9 @@ def status_of(connection: http.client.HTTPConnection, path: str, token: str | No
     return answer.status
 
 
-def test_all_pages_but_the_probes_ask_for_the_token(tmp_path: Path) -> None:
+def test_all_pages_but_the_probes_ask_for_the_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "token"
     file.write_text("planted-token\n")
     with serving(HttpAccess(auth_file=str(file))) as server:
@@ -79,9 +81,11 @@ def test_all_pages_but_the_probes_ask_for_the_token(tmp_path: Path) -> None:
         file.write_text("another")
         assert ask("/status", "Bearer planted-token") == 401
         assert ask("/status", "Bearer another") == 200
+        assert caplog.records == []
         file.unlink()
         assert ask("/status", "Bearer another") == 401
         assert ask("/status", "Bearer ") == 401
+    assert {record.getMessage() for record in caplog.records} == {"http_auth_file_unusable"}
 
 
 def test_a_token_that_is_not_there_stops_the_start(tmp_path: Path) -> None:

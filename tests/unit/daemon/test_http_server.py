@@ -232,5 +232,6 @@ def test_an_address_that_is_taken_is_a_fault_of_the_configuration(
 
 
 def test_an_address_that_does_not_exist_is_a_fault_of_the_configuration(status: Status) -> None:
-    with pytest.raises(ConfigError, match=r"http\.listen"):
-        HttpServer("192.0.2.1:0", status)
+    for address in ("192.0.2.1:0", "no..host:0"):
+        with pytest.raises(ConfigError, match=r"http\.listen"):
+            HttpServer(address, status)

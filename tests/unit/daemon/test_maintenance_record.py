@@ -81,7 +81,9 @@ def test_what_fails_is_reported_with_its_reason(
     record.done(NotDone(EXPIRE, "StorageError", "no answer"))
     assert value("ingestd_compactions_total", result="failed") == failed + 1
     assert value("ingestd_expiry_failures_total") == expiry + 1
-    assert record.document({}, [])["compactions"][0]["message"] == "file x is damaged"
+    shown = record.document({}, [])
+    assert shown["compactions"][0]["message"] == "file x is damaged"
+    assert shown["expiries"] == [{"at": 123.0, "table": EXPIRE.table, "message": "no answer"}]
     assert [record.getMessage() for record in caplog.records] == ["maintenance_failed"] * 2
 
 

@@ -2,10 +2,8 @@
 
 import json
 
-import pytest
-
-from ingestd.daemon.notices import CloudEvent, signature_headers, signing_key
-from ingestd.errors import ConfigError
+from ingestd.config.notices_section import signing_key
+from ingestd.daemon.notices import CloudEvent, signature_headers
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -36,12 +34,3 @@ def test_a_signature_is_that_of_the_library_of_standard_webhooks() -> None:
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
-
-
-@pytest.mark.parametrize(
-    "secret", ["plain", "whsec_", "whsec_?", "whsec_" + "QUJD" * 7, "TWZLUTlyOA=="]
-)
-def test_a_secret_of_another_form_is_refused_without_being_shown(secret: str) -> None:
-    with pytest.raises(ConfigError, match="openssl rand -base64 32") as caught:
-        signing_key(secret)
-    assert secret in {"whsec_"} or secret not in caught.value.message

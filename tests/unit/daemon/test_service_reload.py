@@ -70,12 +70,13 @@ def test_what_needs_a_restart_is_named_and_stays(file: Path) -> None:
     file.write_text(
         TEXT.replace("name: shop", "name: other").replace("path: lake", "path: sea")
         + 'http: {listen: "127.0.0.1:9"}\ncompaction: {mode: inline}\n'
-        + "telemetry: {traces: otlp}\n"
+        + "telemetry: {traces: otlp}\nprocessing: {worker-memory: 2gb}\n"
     )
     loaded = reread(file)
     assert loaded is not None
     named = waiting_keys(loaded, running)
-    assert named == ["pipeline.name", "warehouse.path", "http", "compaction", "telemetry"]
+    keys = ["pipeline.name", "warehouse.path", "processing.worker-memory"]
+    assert named == [*keys, "http", "compaction", "telemetry"]
     before = pipeline_settings(running)
     assert taken_over(pipeline_settings(loaded), before) == before
 

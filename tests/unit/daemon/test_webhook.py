@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers, signing_key
+from ingestd.config.notices_section import signing_key
+from ingestd.daemon.notices import CONTENT_TYPE, CloudEvent, signature_headers
 from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from tests.support.certificates import HAS_OPENSSL, Authority

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ingestd.ingest.recovery.start_warnings import declared_differences
-from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.recovery.start_warnings import declared_differences, unused_warnings
+from ingestd.ingest.settings.context import RoutingConfig, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 
@@ -79,3 +80,25 @@ def test_a_bucket_count_of_the_defaults_is_not_meant_for_append_tables(
     options: dict[str, str], wanted: list[str]
 ) -> None:
     assert keys(TableSettings(options=options), APPEND) == wanted
+
+
+def test_sections_and_mappings_that_no_table_has_are_named() -> None:
+    settings = PipelineSettings(
+        name="shop",
+        warehouse="/lake",
+        metastore="filesystem",
+        database="ods",
+        sources={},
+        routing=RoutingConfig(table_mapping={"shop.a": "items", "shop.b": "orders$branch_fix"}),
+        defaults=TableSettings(),
+        tables={"orders": TableSettings(), "cutsomers": TableSettings(), "x": TableSettings()},
+        max_offsets_per_trigger={},
+    )
+    warnings = list(unused_warnings(settings, {"ods.orders$branch_fix", "ods.customers"}))
+    assert [warning.partition(" applies to no table")[0] for warning in warnings] == [
+        "tables.cutsomers",
+        "tables.x",
+        "routing.table-mapping.shop.a",
+    ]
+    assert warnings[0].endswith("; did you mean customers?")
+    assert "did you mean" not in warnings[1]
