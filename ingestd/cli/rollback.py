@@ -18,7 +18,11 @@ from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, requested_snapshot
-from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.time_travel import (
+    snapshot_as_of,
+    tagged_snapshot,
+    tagged_snapshots,
+)
 from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback
 from ingestd.paimon.table.retention.rollback import rollback as roll_back
 from ingestd.wording import counted
@@ -135,7 +139,7 @@ def _target(
     existing = find_snapshot(table.io, table.paths, snapshot_id)
     if existing is not None:
         return existing
-    tagged = (tagged_snapshot(table, name) for name in tag_names(table.io, table.paths))
+    tagged = tagged_snapshots(table).values()
     kept = next((tag_ for tag_ in tagged if tag_.id == snapshot_id), None)
     return kept or requested_snapshot(table.io, table.paths, snapshot_id)
 

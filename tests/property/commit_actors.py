@@ -145,12 +145,12 @@ class World:
             assert after.total_record_count == total
         for snapshot in snapshots:
             self._check_files(snapshot)
-        held = Counter(self._held(snapshots[-1]))
+        held = Counter(self.held(snapshots[-1]))
         wanted = {f"{user}-{n}" for user, most in self.commits.items() for n in range(1, most + 1)}
         assert held == Counter(wanted)
         assert snapshots[-1].total_record_count == len(wanted)
 
-    def _held(self, snapshot: Snapshot) -> list[str]:
+    def held(self, snapshot: Snapshot) -> list[str]:
         names = (entry.file.file_name for entry in live_files(self.table, snapshot))
         return [part for name in names for part in name.split("+")]
 

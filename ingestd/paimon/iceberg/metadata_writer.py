@@ -65,7 +65,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot,
 )
-from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.time_travel import tagged_snapshots
 
 _MOST_STEPS = 10
 """Maximum number of missing snapshots that are added one by one.
@@ -420,8 +420,7 @@ class MetadataWriter:
             self.store.delete_documents(old for old in self.store.versions() if old < first)
 
     def _tags(self) -> dict[str, int]:
-        names = tag_names(self.table.io, self.table.paths)
-        return {name: tagged_snapshot(self.table, name).id for name in names}
+        return {name: tagged.id for name, tagged in tagged_snapshots(self.table).items()}
 
 
 def _uuid(others: Sequence[Json], snapshot: Snapshot) -> str | None:

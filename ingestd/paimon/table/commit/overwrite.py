@@ -17,6 +17,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.manifest import FileIdentifier
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
@@ -100,17 +101,22 @@ def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
 
 
 def drop_partitions(
-    table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
+    table: FileStoreTable,
+    partitions: Sequence[PartitionSpec],
+    *,
+    now_ms: int,
+    files: frozenset[FileIdentifier] | None = None,
 ) -> CommitResult:
     """Delete all rows of the partitions that match at least one spec, in one snapshot.
 
-    A spec has values of some or all partition columns. Raises ConfigError without specs or for a
+    A spec has values of some or all partition columns. With `files`, nothing is deleted unless
+    these are exactly the live files of the partitions. Raises ConfigError without specs or for a
     spec without columns, UnsupportedError for a table that cannot be written, and
     CommitConflictError, CommitUnknownError or LockUnavailableError if the commit fails.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")
-    return _take_out(table, partition_filter(table, partitions), now_ms)
+    return _take_out(table, partition_filter(table, partitions), now_ms, files)
 
 
 def replaced_partitions(
@@ -161,11 +167,16 @@ def upgraded_messages(
     ]
 
 
-def _take_out(table: FileStoreTable, replaced: PartitionFilter | None, now_ms: int) -> CommitResult:
+def _take_out(
+    table: FileStoreTable,
+    replaced: PartitionFilter | None,
+    now_ms: int,
+    files: frozenset[FileIdentifier] | None = None,
+) -> CommitResult:
     options = {k: v for k, v in table.schema.options.items() if k not in _ABOUT_NEW_FILES}
     refuse_unsupported(replace(table.schema, options=options), for_write=True)
     committable = ManifestCommittable(
-        BATCH_COMMIT_IDENTIFIER, (), overwrite=True, replaced=replaced
+        BATCH_COMMIT_IDENTIFIER, (), overwrite=True, replaced=replaced, rewrites=files
     )
     return commit(table, str(uuid.uuid4()), committable, state=load_state(table), now_ms=now_ms)
 

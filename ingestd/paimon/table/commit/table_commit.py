@@ -64,7 +64,7 @@ from ingestd.paimon.table.files.row_tracking import assign_row_ids
 from ingestd.paimon.table.metadata.catalog_commit import partition_changes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
-from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, write_hints
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import (
     TableState,
     committed_after,
@@ -73,6 +73,7 @@ from ingestd.paimon.table.metadata.table_state import (
     newest_of_user,
     refresh_state,
     refuse_replaced,
+    settle_published,
     with_user,
 )
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
@@ -305,8 +306,7 @@ class _CommitRetry:
             entries = self.delta.entries if self.delta else ()
             if publish(self._table, attempt.snapshot, self._retries, entries):
                 reach(CrashPoint.SNAPSHOT_PUBLISHED)
-                if self._table.snapshot_commit is None:
-                    write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
+                settle_published(self._table, self.current.snapshot, attempt.snapshot)
                 if self._table.partitions is not None:
                     register_partitions(self._table, self._change, attempt.snapshot, entries)
                 self.current = attempt.state

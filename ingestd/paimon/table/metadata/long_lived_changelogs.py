@@ -6,6 +6,7 @@ A long-lived changelog is a copy of a snapshot file, in a directory with its own
 files that the snapshot refers to, only those with its changes are kept.
 """
 
+import contextlib
 import json
 
 from ingestd.paimon.spec.paths import file_numbers
@@ -30,15 +31,17 @@ def first_change_id(table: FileStoreTable) -> int | None:
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
     """Copy the files of snapshots that are about to expire to long-lived changelogs.
 
-    `ids` are the ids of the snapshots, ascending; existing copies are overwritten. The hint LATEST
-    is written last. Raises FileNotFoundError if a snapshot file does not exist.
+    `ids` are the ids of the snapshots, ascending; existing copies are overwritten. Snapshots that
+    another process has expired meanwhile are left out. The hint LATEST is written last.
     """
-    if not ids:
-        return
+    kept = []
     for id_ in ids:
-        data = table.io.read_bytes(table.paths.snapshot(id_))
-        table.io.overwrite(table.paths.changelog(id_), data)
-    _write_hint(table, "LATEST", ids[-1])
+        with contextlib.suppress(FileNotFoundError):
+            data = table.io.read_bytes(table.paths.snapshot(id_))
+            table.io.overwrite(table.paths.changelog(id_), data)
+            kept.append(id_)
+    if kept:
+        _write_hint(table, "LATEST", kept[-1])
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:

@@ -7,14 +7,14 @@ hints, by which a listing is avoided; their ids are always verified.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ArgumentError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.paths import TablePaths, file_numbers
-from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
+from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot, parse_snapshot
 
 _LOG = logging.getLogger(__name__)
 _LOOKS = 3
@@ -148,6 +148,9 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
     FormatError if the snapshot is damaged or was lost.
     """
     for _ in range(_LOOKS):
+        snapshot = _hinted_snapshot(io, paths)
+        if snapshot is not None:
+            return snapshot
         snapshot_id = latest_snapshot_id(io, paths)
         if snapshot_id is None:
             return None
@@ -155,6 +158,14 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
         if snapshot is not None:
             return snapshot
     raise StorageError(f"{paths.root}: its newest snapshot file cannot be found; try again")
+
+
+def _hinted_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
+    """Return the snapshot of the hint LATEST if it is the newest, with one request less."""
+    hint = _read_hint(io, paths.latest_hint)
+    if hint is None or has_file(io, paths.snapshot(hint + 1)):
+        return None
+    return find_snapshot(io, paths, hint)
 
 
 def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
@@ -189,6 +200,19 @@ def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
     earliest = earliest_snapshot_id(io, paths)
     if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
         _write_hint(io, paths.earliest_hint, earliest)
+
+
+def put_back_hinted(io: FileIO, paths: TablePaths, snapshots: Iterable[Snapshot]) -> None:
+    """Write the snapshot of the hint LATEST again if it is one of `snapshots` and none is left.
+
+    Expiry does this if it has deleted the target of a rollback that ran at the same time.
+    """
+    if snapshot_ids(io, paths):
+        return
+    hint = _read_hint(io, paths.latest_hint)
+    for snapshot in snapshots:
+        if snapshot.id == hint:
+            io.try_write_atomic(paths.snapshot(snapshot.id), encode_snapshot(snapshot))
 
 
 def _write_hint(io: FileIO, hint: str, snapshot_id: int) -> None:

@@ -4,11 +4,12 @@ A state belongs to one snapshot. `refresh_state` advances it to the newest snaps
 the changes of other writers.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ingestd.errors import CommitConflictError, FormatError
+from ingestd.errors import CommitConflictError, CommitUnknownError, FormatError, StorageError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.snapshot import (
@@ -31,8 +32,12 @@ from ingestd.paimon.table.metadata.schema_manager import read_schema
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot,
+    snapshot_ids,
     snapshots_from_latest,
+    write_hints,
 )
+
+_LOG = logging.getLogger(__name__)
 
 
 def steady_seconds() -> float:
@@ -338,3 +343,36 @@ def refuse_replaced(table: FileStoreTable, state: TableState) -> None:
             f"table {table.name} was dropped, and perhaps created again, since it was opened; open "
             "it again and plan again"
         )
+
+
+def settle_published(table: FileStoreTable, base: Snapshot | None, published: Snapshot) -> None:
+    """Write the hints of a published snapshot, and delete it if its base was rolled back meanwhile.
+
+    `base` is the snapshot on which `published` was planned. A rollback that deletes `base` does not
+    see a snapshot that is published later, so the table would be as before the rollback. A rollback
+    that sees it reports a writer at work. Nothing is done for catalogs whose server publishes
+    snapshots. Raises CommitUnknownError if the snapshot was deleted: its files stay, because
+    another program may have seen it.
+    """
+    if table.snapshot_commit is not None:
+        return
+    io, paths = table.io, table.paths
+    write_hints(io, paths, published.id)
+    try:
+        if base is None or is_same_snapshot(find_snapshot(io, paths, base.id), base):
+            return
+        others = [id_ for id_ in snapshot_ids(io, paths) if id_ != published.id]
+    except (FormatError, StorageError) as error:
+        context = {"path": paths.snapshot(published.id), "error": str(error)}
+        _LOG.warning("base_not_checked", extra={"ctx": context})
+        return
+    # Without older snapshots the base has expired; newer ones are already based on this one.
+    if not others or others[0] > base.id or others[-1] > published.id:
+        return
+    io.delete_quietly(paths.snapshot(published.id))
+    write_hints(io, paths, others[-1])
+    raise CommitUnknownError(
+        f"table {table.name} was rolled back below snapshot {base.id} while snapshot "
+        f"{published.id} was published on it, which was deleted again; load its state and plan "
+        "again"
+    )

@@ -3,6 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
+import contextlib
 from dataclasses import replace
 
 from ingestd.errors import ArgumentError, FormatError
@@ -55,6 +56,18 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     return parse_snapshot(data, tag_path(table.paths, name))
 
 
+def tagged_snapshots(table: FileStoreTable) -> dict[str, Snapshot]:
+    """Return the snapshots of all tags by name, sorted; tags deleted meanwhile are left out.
+
+    Raises FormatError if the file of a tag is damaged.
+    """
+    tagged = {}
+    for name in tag_names(table.io, table.paths):
+        with contextlib.suppress(ArgumentError):
+            tagged[name] = tagged_snapshot(table, name)
+    return tagged
+
+
 def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
     """Return the newest snapshot committed at or before a time (milliseconds of the epoch).
 
@@ -94,6 +107,12 @@ def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     """
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)
+    if schema is None and branch in branch_names(table.io, paths):
+        raise ArgumentError(
+            f"branch '{branch}' of table {table.name} has no schema, because its creation or "
+            f"deletion was interrupted; delete it with `ingestd branch delete {table.warehouse} "
+            f"{table.name} {branch}`"
+        )
     if schema is None:
         existing = ", ".join([MAIN_BRANCH, *branch_names(table.io, paths)])
         raise ArgumentError(

@@ -15,8 +15,12 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.option_types import TableOption
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
-from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_snapshot,
+    latest_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshots
 from ingestd.paimon.table.retention.tags import create_tag, delete_tags, expired_tags
 
 MODE = honoured.TAG_CREATION.name
@@ -231,8 +235,8 @@ def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: in
 
 def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[AutoTag]:
     """Return the automatic tags of a table, sorted by snapshot id and name."""
-    names = [n for n in tag_names(table.io, table.paths) if periods.begin_of(n) is not None]
-    return sorted((AutoTag(name, tagged_snapshot(table, name)) for name in names), key=_age)
+    tags = (AutoTag(name, snapshot) for name, snapshot in tagged_snapshots(table).items())
+    return sorted((tag for tag in tags if periods.begin_of(tag.name) is not None), key=_age)
 
 
 def _age(tag: AutoTag) -> tuple[int, str]:
@@ -246,6 +250,8 @@ def _due(table: FileStoreTable, periods: TagPeriods, existing: Sequence[AutoTag]
     begin = None if newest is None else periods.begin_of(newest.name)
     due = None if begin is None else begin + periods.period.length
     due_tags: list[AutoTag] = []
+    if due is not None and not _may_be_due(table, periods, due):
+        return due_tags
     for snapshot_id in snapshot_ids(table.io, table.paths):
         snapshot = find_snapshot(table.io, table.paths, snapshot_id) if snapshot_id > last else None
         time = None if snapshot is None else periods.time_of(snapshot)
@@ -258,6 +264,13 @@ def _due(table: FileStoreTable, periods: TagPeriods, existing: Sequence[AutoTag]
             due_tags.append(AutoTag(name, snapshot))
         due = begin + periods.period.length
     return due_tags
+
+
+def _may_be_due(table: FileStoreTable, periods: TagPeriods, due: datetime) -> bool:
+    """Return whether a tag may be due by the newest snapshot, whose time is the latest of all."""
+    snapshot = latest_snapshot(table.io, table.paths)
+    time = None if snapshot is None else periods.time_of(snapshot)
+    return time is not None and periods.tag_at(time, due) is not None
 
 
 def _surplus(tags: Iterable[AutoTag], most: int | None) -> list[str]:

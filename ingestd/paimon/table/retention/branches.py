@@ -6,6 +6,8 @@ A branch has its own schemas, snapshots, tags and consumers below `branch/branch
 files, manifests and indexes are in the directories of the main branch.
 """
 
+import contextlib
+
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import honoured_options as honoured
@@ -23,9 +25,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 from ingestd.paimon.table.metadata.time_travel import (
     branch_names,
     on_branch,
+    tag_bytes,
     tag_names,
     tag_path,
     tagged_snapshot,
+    tagged_snapshots,
 )
 from ingestd.paimon.table.retention.tags import check_name
 
@@ -46,16 +50,20 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
     snapshot = None if tag is None else tagged_snapshot(table, tag)
     newest = table.schema.id if snapshot is None else snapshot.schema_id
     if snapshot is not None and tag is not None:
-        _copy(table.io, tag_path(table.paths, tag), tag_path(branch, tag))
-        # The snapshot may have expired: the tag has the same content as the snapshot file.
-        source = table.paths.snapshot(snapshot.id)
-        if find_snapshot(table.io, table.paths, snapshot.id) is None:
-            source = tag_path(table.paths, tag)
-        _copy(table.io, source, branch.snapshot(snapshot.id))
+        data = tag_bytes(table.io, table.paths, tag)
+        _write(table.io, data, tag_path(branch, tag))
+        with contextlib.suppress(FileNotFoundError):
+            data = table.io.read_bytes(table.paths.snapshot(snapshot.id))
+        # Of an expired snapshot, the tag has the content.
+        _write(table.io, data, branch.snapshot(snapshot.id))
     # Schemas last: a branch without a schema does not exist.
     for schema_id in schema_ids(table.io, table.paths):
         if schema_id <= newest:
             _copy(table.io, table.paths.schema(schema_id), branch.schema(schema_id))
+    # A deletion of the tag looks for new branches after it has deleted the tag.
+    if tag is not None and tag not in tag_names(table.io, table.paths):
+        table.io.delete_tree(branch.branch_root)
+        raise ConfigError(f"tag '{tag}' of table {table.name} was deleted meanwhile")
     return on_branch(table, name)
 
 
@@ -131,8 +139,8 @@ def _delete_from(table: FileStoreTable, first_tag: int, first: int, last_schema:
     the newest are deleted first.
     """
     io, paths = table.io, table.paths
-    for tag in tag_names(io, paths):
-        if tagged_snapshot(table, tag).id >= first_tag:
+    for tag, snapshot in tagged_snapshots(table).items():
+        if snapshot.id >= first_tag:
             io.delete_quietly(tag_path(paths, tag))
     io.delete_quietly(paths.latest_hint)
     for snapshot_id in reversed(snapshot_ids(io, paths)):
@@ -165,6 +173,9 @@ def _check_exists(table: FileStoreTable, name: str) -> None:
 
 def _copy(io: FileIO, source: str, target: str) -> None:
     """Copy a small file. Raises FormatError if the target exists with another content."""
-    data = io.read_bytes(source)
+    _write(io, io.read_bytes(source), target)
+
+
+def _write(io: FileIO, data: bytes, target: str) -> None:
     if not io.try_write_atomic(target, data) and io.read_bytes(target) != data:
-        raise FormatError(f"{target} is there already, and differs from {source}")
+        raise FormatError(f"{target} is there already, and differs from what was copied")

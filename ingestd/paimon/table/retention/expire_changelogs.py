@@ -20,7 +20,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     read_snapshot,
     snapshot_ids,
 )
-from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.time_travel import tagged_snapshots
 from ingestd.paimon.table.retention.consumers import consumers
 from ingestd.paimon.table.retention.expire_plan import ExpireSettings, Window, changelogs_end
 from ingestd.paimon.table.retention.expire_snapshots import (
@@ -81,8 +81,7 @@ def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_m
 
 
 def _files(table: FileStoreTable, expired: list[Snapshot], last: Snapshot) -> list[str]:
-    names = tag_names(table.io, table.paths)
-    tags = TagNeeds(table, [tagged_snapshot(table, name) for name in names])
+    tags = TagNeeds(table, tagged_snapshots(table).values())
     elsewhere = used_by_other_branches(table)
     paths: list[str] = []
     manifests: list[str] = []

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.errors import CommitConflictError, ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.paths import java_text
+from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.commit.overwrite import (
     ReplacedPartition,
     drop_partitions,
     replaced_partitions,
 )
+from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -61,31 +63,61 @@ def expire_partitions(
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()
-    expired = _expired(table, options, now_ms)[: honoured.PARTITION_MAX.of(options)]
     snapshot = latest_snapshot(table.io, table.paths)
+    expired = _expired(table, snapshot, options, now_ms)[: honoured.PARTITION_MAX.of(options)]
     parts = tuple(replaced_partitions(table, snapshot, frozenset(expired))) if expired else ()
     if dry_run or not parts:
         return ExpiredPartitions(parts)
     batch = honoured.PARTITION_BATCH.of(options) or len(expired)
+    dropped: list[bytes] = []
     snapshot_ids = []
     for start in range(0, len(expired), batch):
-        specs = [_spec(table, partition) for partition in expired[start : start + batch]]
-        result = drop_partitions(table, specs, now_ms=now_ms)
-        if result.snapshot is not None:
+        together = expired[start : start + batch]
+        result = _drop(table, snapshot, together, options, now_ms)
+        if result is not None and result.snapshot is not None:
+            dropped += together
             snapshot_ids.append(result.snapshot.id)
+    parts = tuple(part for part in parts if part.partition in dropped)
     return ExpiredPartitions(parts, tuple(snapshot_ids))
 
 
-def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
-    """Return the expired partitions as serialized rows, ordered by name."""
+def _drop(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    partitions: Sequence[bytes],
+    options: Mapping[str, str],
+    now_ms: int,
+) -> CommitResult | None:
+    """Drop partitions that have expired by `snapshot`.
+
+    By the strategy `update-time`, a partition that was changed since has not expired: None is then
+    returned, and the next expiry decides again.
+    """
+    specs = [_spec(table, partition) for partition in partitions]
+    if honoured.PARTITION_STRATEGY.of(options) != _UPDATES:
+        return drop_partitions(table, specs, now_ms=now_ms)
+    live = live_files(table, snapshot, partition_filter=frozenset(partitions))
+    files = frozenset(entry.identifier for entry in live)
+    try:
+        return drop_partitions(table, specs, now_ms=now_ms, files=files)
+    except CommitConflictError as error:
+        context = {"table": table.name, "error": error.message}
+        _LOG.warning("partitions_changed_meanwhile", extra={"ctx": context})
+        return None
+
+
+def _expired(
+    table: FileStoreTable, snapshot: Snapshot | None, options: Mapping[str, str], now_ms: int
+) -> list[bytes]:
+    """Return the expired partitions of a snapshot as serialized rows, ordered by name."""
     strategy = honoured.PARTITION_STRATEGY.of(options)
     age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
         raise ConfigError(f"option '{EXPIRATION_TIME}' = '{options[EXPIRATION_TIME]}': no time")
     if strategy == _VALUES:
-        old_partitions = set(_old_by_value(table, options, now_ms - age))
+        old_partitions = set(_old_by_value(table, snapshot, options, now_ms - age))
     elif strategy == _UPDATES:
-        old_partitions = set(_old_by_change(table, now_ms - age))
+        old_partitions = set(_old_by_change(table, snapshot, now_ms - age))
     else:
         raise UnsupportedError(
             f"option '{honoured.PARTITION_STRATEGY.name}' = '{strategy}' is not supported; "
@@ -99,11 +131,11 @@ def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> 
 
 
 def _old_by_value(
-    table: FileStoreTable, options: Mapping[str, str], before_ms: int
+    table: FileStoreTable, snapshot: Snapshot | None, options: Mapping[str, str], before_ms: int
 ) -> Iterator[bytes]:
     # Partition times have no zone: they are in the zone of this machine, as in Java.
     before = datetime.fromtimestamp(before_ms / 1000)  # noqa: DTZ006  (local, without a zone)
-    for partition in _partitions(table):
+    for partition in dict.fromkeys(entry.partition for entry in live_files(table, snapshot)):
         at = partition_moment(table, partition, options)
         if at is not None and before > at:
             yield partition
@@ -126,19 +158,16 @@ def partition_moment(
     return at
 
 
-def _old_by_change(table: FileStoreTable, before_ms: int) -> Iterator[bytes]:
+def _old_by_change(
+    table: FileStoreTable, snapshot: Snapshot | None, before_ms: int
+) -> Iterator[bytes]:
     newest: dict[bytes, int] = {}
-    for entry in live_files(table, latest_snapshot(table.io, table.paths)):
+    for entry in live_files(table, snapshot):
         created_ms = entry.file.creation_time_ms
         # A file of unknown age keeps its partition.
         created_ms = before_ms if created_ms is None else created_ms
         newest[entry.partition] = max(newest.get(entry.partition, 0), created_ms)
     return (partition for partition, created_ms in newest.items() if before_ms > created_ms)
-
-
-def _partitions(table: FileStoreTable) -> list[bytes]:
-    live = live_files(table, latest_snapshot(table.io, table.paths))
-    return list(dict.fromkeys(entry.partition for entry in live))
 
 
 def _texts(table: FileStoreTable, partition: bytes) -> list[str | None]:

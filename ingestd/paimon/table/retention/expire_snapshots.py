@@ -7,8 +7,9 @@ existing snapshot can always be read: an expiry that is killed leaves orphan fil
 without its files.
 """
 
+import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
@@ -22,10 +23,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot_id,
     mend_earliest_hint,
+    put_back_hinted,
     snapshot_ids,
 )
-from ingestd.paimon.table.metadata.table_state import newest_record
-from ingestd.paimon.table.metadata.time_travel import branch_names, tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.table_state import is_same_snapshot, newest_record
+from ingestd.paimon.table.metadata.time_travel import branch_names, tagged_snapshots
 from ingestd.paimon.table.retention.consumers import consumers, expired_consumers, forget_consumers
 from ingestd.paimon.table.retention.expire_plan import ExpireSettings, Window, snapshots_end
 from ingestd.paimon.table.retention.expired_files import (
@@ -38,7 +40,14 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
-from ingestd.paimon.table.retention.referenced_files import UsedFiles, files_of, own_files
+from ingestd.paimon.table.retention.referenced_files import (
+    UsedFiles,
+    files_of_new_references,
+    own_files,
+    reference_marks,
+)
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,8 @@ class Expiry:
 
     `end` is the id of the first snapshot or changelog that is kept (None: the table has none).
     `kept_as_changelogs` are the ids of expired snapshots that are kept as long-lived changelogs;
-    `consumers` are the ids of the deleted consumers.
+    `consumers` are the ids of the deleted consumers. `snapshots` are the expired snapshots and the
+    first one that is kept.
     """
 
     ids: tuple[int, ...] = ()
@@ -55,16 +65,18 @@ class Expiry:
     files: tuple[str, ...] = ()
     kept_as_changelogs: tuple[int, ...] = ()
     consumers: tuple[str, ...] = ()
+    snapshots: tuple[Snapshot, ...] = field(default=(), repr=False, compare=False)
 
 
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire snapshots, and consumers without progress; return what was deleted.
 
-    `settings` are the table's retention options. Writers, readers and another expiry may run at the
-    same time. `now_ms` is in milliseconds of the epoch. Raises FormatError, before deleting
-    anything, if a remaining snapshot, a tag, a branch or a consumer file is damaged.
+    `settings` are the table's retention options. Writers, readers, another expiry, a rollback, and
+    the creation of tags and branches may run at the same time. `now_ms` is in milliseconds of the
+    epoch. Raises FormatError, before deleting anything, if a remaining snapshot, a tag, a branch or
+    a consumer file is damaged.
     """
-    tags = set(tag_names(table.io, table.paths))
+    known = reference_marks([table], only_tags=True)
     plan = plan_snapshot_expiry(table, settings, now_ms)
     forget_consumers(table, plan.consumers)
     if not plan.ids or plan.end is None:
@@ -77,14 +89,30 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
     reach(CrashPoint.EXPIRED_SNAPSHOTS)
     table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
     reach(CrashPoint.EXPIRY_HINTED)
-    # From here on the deleted snapshots cannot be tagged; tags created since the plan keep their
-    # files.
-    late = set(tag_names(table.io, table.paths)) - tags
-    kept = set().union(*(files_of(table, tagged_snapshot(table, name)) for name in late))
+    # From here on the deleted snapshots cannot be tagged; tags created or moved since the plan
+    # keep their files.
+    kept = files_of_new_references([table], known, only_tags=True)
+    if _was_overtaken(table, plan):
+        return replace(plan, files=())
     files = tuple(path for path in plan.files if path not in kept)
     delete_files(table, files, directories=settings.clean_empty_directories)
     reach(CrashPoint.EXPIRED_FILES)
     return replace(plan, files=files)
+
+
+def _was_overtaken(table: FileStoreTable, plan: Expiry) -> bool:
+    """Return whether a rollback, or another expiry, deleted the snapshot that the plan keeps.
+
+    The target of a rollback may need the files of the plan; if it was deleted here after the
+    rollback had ended, it is put back.
+    """
+    last = plan.snapshots[-1]
+    if is_same_snapshot(find_snapshot(table.io, table.paths, last.id), last):
+        return False
+    _LOG.warning("expiry_overtaken", extra={"ctx": {"table": table.name, "snapshot": last.id}})
+    put_back_hinted(table.io, table.paths, plan.snapshots)
+    mend_earliest_hint(table.io, table.paths)
+    return True
 
 
 def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
@@ -123,6 +151,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
         files=tuple(files),
         kept_as_changelogs=expired_ids if settings.is_changelog_decoupled else (),
         consumers=tuple(gone),
+        snapshots=(*expired, last),
     )
 
 
@@ -164,8 +193,7 @@ class _Files:
 
     def paths(self) -> list[str]:
         """Return the paths of these files, data files first."""
-        names = tag_names(self.table.io, self.table.paths)
-        tags = TagNeeds(self.table, [tagged_snapshot(self.table, name) for name in names])
+        tags = TagNeeds(self.table, tagged_snapshots(self.table).values())
         elsewhere = used_by_other_branches(self.table)
         data = self._data(tags)
         metadata = self._metadata(tags)
@@ -249,8 +277,7 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
 def used_by_other_branches(table: FileStoreTable) -> set[str]:
     """Return the names, without directories, of all files that other branches may need.
 
-    Other branches are all but that of `table`. Raises FormatError if one of them is damaged,
-    ArgumentError if one has no schema.
+    Other branches are all but that of `table`. Raises FormatError if one of them is damaged.
     """
     if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
         return set()

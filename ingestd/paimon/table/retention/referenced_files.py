@@ -8,16 +8,19 @@ used. `files_of` returns the exact paths of one snapshot. A file that cannot be 
 unless its snapshot has expired in the meantime.
 """
 
+import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ingestd.errors import FormatError
 from ingestd.paimon.io.local import local_path
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
-from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.spec.snapshot import Snapshot, parse_snapshot
 from ingestd.paimon.table.files.data_file_indexes import index_file_path
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata.file_store_scan import (
@@ -30,23 +33,31 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
+from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
     find_snapshot,
     snapshot_ids,
 )
+from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 from ingestd.paimon.table.metadata.time_travel import (
     branch_names,
     on_branch,
-    tag_names,
-    tagged_snapshot,
+    tagged_snapshots,
 )
 
 _LOG = logging.getLogger(__name__)
 Reference = tuple[FileStoreTable, Snapshot]
 """A snapshot, and the table on the branch of this snapshot."""
-ReadAgain = Callable[[], Snapshot | None]
-"""Reads a snapshot or tag again; returns None if it no longer exists."""
+_REFERENCE = re.compile(r"snapshot-\d+|tag-(?!success-file$).*", re.DOTALL)
+
+
+class Mark(NamedTuple):
+    """The file of a snapshot or tag: its branch, path, and modification time (ms of the epoch)."""
+
+    branch: str
+    path: str
+    modified_ms: int
 
 
 @dataclass(slots=True)
@@ -64,7 +75,7 @@ class UsedFiles:
         """Add the files of all snapshots, tags and long-lived changelogs of a table's branches.
 
         The branch of `without` is left out (None: all are added). Raises FormatError if a metadata
-        file is missing or damaged, ArgumentError if a branch has no schema.
+        file is missing or damaged.
         """
         for branch in all_branches(table):
             if without is None or branch.branch != without.branch:
@@ -76,8 +87,8 @@ class UsedFiles:
         A repeated call adds the files of those created since. Raises FormatError if a metadata file
         is missing or damaged.
         """
-        for snapshot, read_again in _kept_snapshots(branch):
-            self._add_kept(branch, snapshot, read_again)
+        for snapshot in _kept_snapshots(branch):
+            self._add_kept(branch, snapshot)
         self.add_changelogs(branch)
 
     def add_changelogs(self, branch: FileStoreTable) -> None:
@@ -90,11 +101,11 @@ class UsedFiles:
             if changelog is not None:
                 self._add_changelog(branch, changelog)
 
-    def _add_kept(self, branch: FileStoreTable, snapshot: Snapshot, read_again: ReadAgain) -> None:
+    def _add_kept(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
         try:
             self.add_snapshot(branch, snapshot)
         except FormatError:
-            if read_again() is not None:
+            if is_kept(branch, snapshot):
                 raise
 
     def add_snapshot(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
@@ -163,47 +174,94 @@ class UsedFiles:
 def all_branches(table: FileStoreTable) -> list[FileStoreTable]:
     """Return the table on its main branch and on each other branch.
 
-    Raises ArgumentError if a branch has no schema.
+    A branch without a schema, whose creation or deletion is in progress or was interrupted, may
+    have snapshots as well; it gets the schema of the main branch.
     """
     main = on_branch(table, MAIN_BRANCH)
-    return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
+    branches = [replace(main, branch=name) for name in branch_names(main.io, main.paths)]
+    schemas = [latest_schema(branch.io, branch.paths) or main.schema for branch in branches]
+    return [main, *map(FileStoreTable.with_schema, branches, schemas)]
 
 
-def _kept_snapshots(branch: FileStoreTable) -> Iterator[tuple[Snapshot, ReadAgain]]:
-    io, paths = branch.io, branch.paths
-    for name in tag_names(io, paths):
-        yield tagged_snapshot(branch, name), _tag_reader(branch, name)
-    for snapshot_id in snapshot_ids(io, paths):
-        snapshot = find_snapshot(io, paths, snapshot_id)
+def is_kept(branch: FileStoreTable, snapshot: Snapshot, *, but_tag: str | None = None) -> bool:
+    """Return whether a snapshot still exists on its branch, as a snapshot or as a tag.
+
+    The tag `but_tag` does not count. Raises FormatError if a file of these is damaged.
+    """
+    if is_same_snapshot(find_snapshot(branch.io, branch.paths, snapshot.id), snapshot):
+        return True
+    tagged = tagged_snapshots(branch)
+    return any(is_same_snapshot(tagged[name], snapshot) for name in tagged if name != but_tag)
+
+
+def _kept_snapshots(branch: FileStoreTable) -> Iterator[Snapshot]:
+    yield from tagged_snapshots(branch).values()
+    for snapshot_id in snapshot_ids(branch.io, branch.paths):
+        snapshot = find_snapshot(branch.io, branch.paths, snapshot_id)
         if snapshot is not None:
-            yield snapshot, _snapshot_reader(branch, snapshot_id)
-
-
-def _snapshot_reader(branch: FileStoreTable, snapshot_id: int) -> ReadAgain:
-    return lambda: find_snapshot(branch.io, branch.paths, snapshot_id)
-
-
-def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
-    return lambda: (
-        tagged_snapshot(branch, name) if name in tag_names(branch.io, branch.paths) else None
-    )
+            yield snapshot
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tags: Collection[str]) -> list[Reference]:
     """Return the snapshots and tagged snapshots of all branches, each with the table on its branch.
 
     The tags `but_tags` of the table's own branch are left out. Raises FormatError if a snapshot or
-    tag is damaged, ArgumentError if a branch has no schema.
+    tag is damaged.
     """
     references: list[Reference] = []
     for branch in all_branches(table):
         ids = snapshot_ids(branch.io, branch.paths)
         snapshots = (find_snapshot(branch.io, branch.paths, id_) for id_ in ids)
         references += [(branch, snapshot) for snapshot in snapshots if snapshot is not None]
-        for name in tag_names(branch.io, branch.paths):
+        for name, tagged in tagged_snapshots(branch).items():
             if name not in but_tags or branch.branch != table.branch:
-                references.append((branch, tagged_snapshot(branch, name)))
+                references.append((branch, tagged))
     return references
+
+
+def reference_marks(
+    branches: Iterable[FileStoreTable], *, only_tags: bool = False
+) -> frozenset[Mark]:
+    """Return a mark of each snapshot and tag of some branches, for `files_of_new_references`.
+
+    With `only_tags`, snapshots are left out.
+    """
+    return frozenset(
+        Mark(branch.branch, f"{directory}/{entry.name}", entry.modified_ms)
+        for branch in branches
+        for directory in (branch.paths.tag_dir, branch.paths.snapshot_dir)[: 2 - only_tags]
+        for entry in branch.io.list_entries(directory)
+        if _REFERENCE.fullmatch(entry.name)
+    )
+
+
+def files_of_new_references(
+    branches: Iterable[FileStoreTable], known: frozenset[Mark], *, only_tags: bool = False
+) -> set[str]:
+    """Return the paths of all files of the snapshots and tags of `branches` not among `known`.
+
+    These were created, or moved to another snapshot, since `known` was returned by
+    `reference_marks`, called with the same `only_tags`. Raises FormatError if a metadata file is
+    missing or damaged.
+    """
+    by_name = {branch.branch: branch for branch in branches}
+    paths: set[str] = set()
+    for mark in reference_marks(by_name.values(), only_tags=only_tags) - known:
+        branch = by_name[mark.branch]
+        with contextlib.suppress(FileNotFoundError):
+            snapshot = parse_snapshot(branch.io.read_bytes(mark.path), mark.path)
+            paths |= _files_if_kept(branch, snapshot)
+    return paths
+
+
+def _files_if_kept(branch: FileStoreTable, snapshot: Snapshot) -> set[str]:
+    """Return the result of `files_of`, or no paths if the snapshot has been deleted meanwhile."""
+    try:
+        return files_of(branch, snapshot)
+    except FormatError:
+        if is_kept(branch, snapshot):
+            raise
+        return set()
 
 
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
@@ -265,7 +323,7 @@ def unneeded_files(
     """
     kept: set[str] = set()
     for branch, snapshot in others:
-        kept |= files_of(branch, snapshot)
+        kept |= _files_if_kept(branch, snapshot)
     return sorted(own_files(table, set(paths) - kept))
 
 

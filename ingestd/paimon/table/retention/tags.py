@@ -6,17 +6,19 @@ A tag is a copy of a snapshot file. A tag that expires also contains its creatio
 retention time.
 """
 
+import contextlib
 import json
 import logging
 from collections.abc import Iterable
 from datetime import datetime
 
-from ingestd.errors import ConfigError, FormatError
+from ingestd.errors import ArgumentError, ConfigError, FormatError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
+from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot, parse_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.time_travel import (
+    tag_bytes,
     tag_names,
     tag_path,
     tag_success_path,
@@ -26,6 +28,9 @@ from ingestd.paimon.table.retention.referenced_files import (
     UsedFiles,
     all_branches,
     files_of,
+    files_of_new_references,
+    is_kept,
+    reference_marks,
     referring_snapshots,
     unneeded_files,
 )
@@ -49,20 +54,28 @@ def create_tag(
     With `retained_ms` (None: the tag does not expire), the tag stores this retention time and its
     creation time, which as in Java is a local time. `now_ms` is the creation time in milliseconds
     of the epoch, `retained_ms` is in milliseconds, too. Raises ConfigError if the name is invalid
-    or in use. With `must_exist`, raises ArgumentError if the tag does not exist, FormatError if its
-    file is damaged.
+    or in use, or if the snapshot has expired meanwhile. With `must_exist`, raises ArgumentError if
+    the tag does not exist, FormatError if its file is damaged.
     """
     check_name("tag", name)
     if tag_path(table.paths, name) == tag_success_path(table.paths, "").rpartition("/")[0]:
         raise ConfigError(f"tag name '{name}' is that of the directory of success files")
     data = _encode_tag(snapshot, retained_ms, now_ms)
     path = tag_path(table.paths, name)
-    if must_exist:
-        tagged_snapshot(table, name)
+    before = tag_bytes(table.io, table.paths, name) if must_exist else None
+    if before is not None:
+        parse_snapshot(before, path)
         table.io.overwrite(path, data)
     elif not table.io.try_write_atomic(path, data):
         raise ConfigError(f"table {table.name} has a tag '{name}' already; delete or replace it")
-    elif honoured.TAG_SUCCESS_FILE.of(table.schema.options):
+    # An expiry deletes the snapshot before it looks for new tags.
+    if not is_kept(table, snapshot, but_tag=name):
+        if before is None:
+            table.io.delete_quietly(path)
+        else:
+            table.io.overwrite(path, before)
+        raise ConfigError(f"table {table.name}: snapshot {snapshot.id} has expired meanwhile")
+    if before is None and honoured.TAG_SUCCESS_FILE.of(table.schema.options):
         _write_success_file(table, name, now_ms)
 
 
@@ -73,11 +86,18 @@ def delete_tags(table: FileStoreTable, *names: str) -> list[str]:
     existing tags, if a tag does not exist, and FormatError if the file of a tag, or another
     snapshot or branch, is damaged.
     """
+    if not names:
+        return []
+    known = reference_marks(all_branches(table))
     files = plan_tag_deletion(table, *names)
     for name in names:
         table.io.delete_quietly(tag_path(table.paths, name))
         if honoured.TAG_SUCCESS_FILE.of(table.schema.options):
             table.io.delete_quietly(tag_success_path(table.paths, name))
+    if files:
+        # Branches, tags and snapshots that were created from the tags meanwhile keep their files.
+        kept = files_of_new_references(all_branches(table), known)
+        files = [path for path in files if path not in kept]
     for path in files:
         table.io.delete_quietly(path)
     return files
@@ -121,9 +141,17 @@ def _known_files(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
     """Return the names of the tags whose retention time was over at `now_ms` (ms of the epoch).
 
-    Tags without a retention time are not among them.
+    Tags without a retention time are not among them. Raises FormatError if the file of a tag is
+    damaged.
     """
-    return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
+    expired = []
+    for name in tag_names(table.io, table.paths):
+        with contextlib.suppress(ArgumentError):  # another process has deleted the tag
+            data = tag_bytes(table.io, table.paths, name)
+            parse_snapshot(data, tag_path(table.paths, name))
+            if _is_over(data, now_ms):
+                expired.append(name)
+    return expired
 
 
 def check_name(what: str, name: str) -> None:
@@ -156,8 +184,8 @@ def _encode_tag(snapshot: Snapshot, retained_ms: int | None, now_ms: int) -> byt
     return json.dumps(document, indent=2, ensure_ascii=False).encode()
 
 
-def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
-    document = json.loads(table.io.read_bytes(tag_path(table.paths, name)))
+def _is_over(tag: bytes, now_ms: int) -> bool:
+    document = json.loads(tag)
     created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
     if created is None or retained is None:
         return False

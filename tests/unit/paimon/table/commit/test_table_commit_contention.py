@@ -13,6 +13,7 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import (
@@ -271,3 +272,43 @@ def test_expired_snapshots_between_state_and_newest_are_no_obstacle() -> None:
     assert (result.status, result.state.max_sequence_number) == ("committed", 40)
     assert live_names(table) == ["a", "b1", "b2", "b3", "b4", "c"]
     assert append(table, "us", 2, message("c"), state=state).status == "replayed"
+
+
+def roll_back(table: FileStoreTable, snapshot: int) -> None:
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, snapshot)))
+
+
+@pytest.mark.parametrize(
+    "at", [("try_write_atomic", "/snapshot-4"), ("overwrite", "/LATEST")], ids=["before", "after"]
+)
+def test_a_commit_on_a_snapshot_that_is_rolled_back_meanwhile_does_not_take_effect(
+    at: tuple[str, str],
+) -> None:
+    table = metadata_table()
+    for number in (1, 2, 3):
+        state = append(table, "us", number, message(f"{number}")).state
+    rival = ValidationIssue(*at, action=lambda: roll_back(table, 1))
+    with pytest.raises(CommitUnknownError, match="rolled back below snapshot 3"):
+        append(faulty(table, rival), "us", 4, message("4"), state=state)
+    assert (ids(table), newest(table).id) == ([1], 1)
+    with pytest.raises(CommitConflictError, match="rolled back"):
+        append(table, "us", 4, message("4"), state=state)
+    append(table, "us", 4, message("5"))
+    assert live_names(table) == ["1", "5"]
+
+
+def test_a_commit_stays_if_its_base_expires_or_cannot_be_looked_at() -> None:
+    table = metadata_table()
+    for number in (1, 2, 3):
+        state = append(table, "us", number, message(f"{number}")).state
+    silent = ValidationIssue("read_bytes", "/snapshot-3", first=2)
+    state = append(faulty(table, silent), "us", 4, message("4"), state=state).state
+    assert silent.seen == 2
+
+    def expire() -> None:
+        for number in ids(table)[:-1]:
+            table.io.delete_quietly(table.paths.snapshot(number))
+
+    expiry = ValidationIssue("overwrite", "/LATEST", action=expire)
+    assert append(faulty(table, expiry), "us", 5, message("5"), state=state).status == "committed"
+    assert ids(table) == [5]

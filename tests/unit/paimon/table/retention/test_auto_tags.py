@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +13,7 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags, tags_to_expire
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.native_tables import native_table
 
 HOURLY: Mapping[str, str] = {
@@ -42,6 +44,13 @@ def test_the_first_snapshot_of_a_period_is_tagged_with_the_one_before(
     make_auto_tags(table, HOURLY, NOW)
     assert tags(table) == {"2024-03-02 00": 1, "2024-03-02 01": 3, "2024-03-02 04": 4}
     assert make_auto_tags(table, HOURLY, NOW).created == ()
+
+
+def test_the_snapshots_of_a_period_are_not_read_until_it_is_over(table: FileStoreTable) -> None:
+    make_auto_tags(table, HOURLY, NOW)
+    watched = FaultyFileIO(table.io)
+    assert make_auto_tags(replace(table, io=watched), HOURLY, NOW).created == ()
+    assert watched.operations("read_bytes", "/snapshot-") == [table.paths.snapshot(5)]
 
 
 def test_missing_periods_are_made_up_for_one_a_snapshot(table: FileStoreTable) -> None:

@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ArgumentError, ConfigError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -15,8 +16,12 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tag_names
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.expire_plan import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
+from ingestd.paimon.table.retention.referenced_files import all_branches, files_of
 from ingestd.paimon.table.retention.tags import create_tag, delete_tags
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 from tests.support.stored_rows import forget_snapshots, stored_rows
 
@@ -47,6 +52,34 @@ def test_a_branch_may_begin_with_a_tag_whose_snapshot_has_expired(table: FileSto
     forget_snapshots(table, 1, 2)
     assert ids(create_branch(table, "fix", "two")) == {0, 1}
     assert verify(table) == []
+
+
+def test_a_branch_whose_tag_is_deleted_meanwhile_is_not_created(table: FileStoreTable) -> None:
+    gone = ValidationIssue(
+        "try_write_atomic", "branch-fix/schema", action=lambda: delete_tags(table, "two")
+    )
+    with pytest.raises(ConfigError, match=r"tag 'two' .* was deleted meanwhile"):
+        create_branch(replace(table, io=FaultyFileIO(table.io, [gone])), "fix", "two")
+    assert branch_names(table.io, table.paths) == []
+
+
+def test_an_interrupted_creation_of_a_branch_stops_no_expiry_and_is_named(
+    table: FileStoreTable,
+) -> None:
+    issue = ValidationIssue("try_write_atomic", "branch-fix/schema")
+    with pytest.raises(StorageError):
+        create_branch(replace(table, io=FaultyFileIO(table.io, [issue])), "fix", "two")
+    delete_tags(table, "two")
+    truncate_table(table, now_ms=NOW_MS)
+    settings = expire_settings({"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"})
+    assert expire_snapshots(table, settings, NOW_MS + 1).ids == (1, 2, 3)
+    with pytest.raises(ArgumentError, match=r"no schema.*`ingestd branch delete /w db.t fix`"):
+        on_branch(table, "fix")
+    line = next(line for line in all_branches(table) if line.branch == "fix")
+    snapshot = read_snapshot(line.io, line.paths, 2)
+    assert all(table.io.exists(path) for path in files_of(line, snapshot))
+    drop_branch(table, "fix")
+    assert branch_names(table.io, table.paths) == []
 
 
 def test_a_branch_without_a_tag_is_empty_and_has_the_newest_columns(table: FileStoreTable) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import ConfigError, UnsupportedError
@@ -8,6 +10,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
 from ingestd.paimon.table.retention.expire_partitions import expire_partitions
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import native_table, put
 from tests.support.stored_rows import stored_rows
 
@@ -68,6 +71,20 @@ def test_partitions_that_nobody_changes_go(table: FileStoreTable) -> None:
     assert expire_partitions(table, updates, made[0] + age).partitions == ()
     assert len(expire_partitions(table, updates, made[-1] + age + 1).partitions) == 4
     assert days(table) == []
+
+
+@pytest.mark.parametrize(("strategy", "left"), [("update-time", 4), ("values-time", 3)])
+def test_a_partition_that_is_changed_meanwhile_has_not_expired_by_its_changes(
+    table: FileStoreTable, strategy: str, left: int
+) -> None:
+    options = {"partition.expiration-time": "1 d", "partition.expiration-strategy": strategy}
+    late = ValidationIssue(
+        "write_new", action=lambda: put(table, [{"id": 7, "dt": "2023-12-01"}], now_ms=NOW)
+    )
+    busy = replace(table, io=FaultyFileIO(table.io, [late]))
+    expired = expire_partitions(busy, {**options, "partition.expiration-max-num": "1"}, 2 * NOW)
+    assert len(expired.partitions) == len(expired.snapshots) == 4 - left
+    assert len(set(days(table))) == left
 
 
 def test_options_that_cannot_be_followed_are_named(table: FileStoreTable) -> None:

@@ -1,16 +1,18 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.snapshot import encode_snapshot
+from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
     latest_snapshot,
@@ -18,8 +20,9 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     snapshot_ids,
 )
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.metadata.time_travel import tagged_snapshot, tagged_snapshots
 from ingestd.paimon.table.read.incremental_read import read_changelog
+from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.consumers import consumers, reset_consumer
 from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
@@ -216,6 +219,36 @@ def test_a_tag_that_is_made_meanwhile_keeps_what_it_needs() -> None:
     assert tagged_snapshot(table, "late").id == 2
 
 
+def test_a_tag_that_is_moved_meanwhile_keeps_what_it_needs(tmp_path: Path) -> None:
+    table = native_table(tmp_path, [("id", "INT"), ("v", "STRING")], keys=["id"])
+    for number in range(3):
+        put(table, [{"id": number, "v": "x"}])
+    truncate_table(table, now_ms=NOW_MS)
+    put(table, [{"id": 9, "v": "y"}])
+    tag(table, "moved", 5)
+
+    def move() -> None:
+        at = read_snapshot(table.io, table.paths, 2)
+        create_tag(table, "moved", at, now_ms=NOW_MS, must_exist=True)
+
+    issue = ValidationIssue("delete_quietly", "snapshot-1", action=move)
+    expire_snapshots(replace(table, io=FaultyFileIO(table.io, [issue])), settings(), LATER)
+    assert left(table) == [5]
+    kept = tagged_snapshot(table, "moved")
+    assert sum(part.num_rows for part in TableReader(table).rows(kept)) == 2
+
+
+def test_changes_of_snapshots_that_another_expiry_has_deleted_are_not_kept_again() -> None:
+    table = table_of(6)
+    options = {"changelog.num-retained.max": "5", "snapshot.num-retained.max": "1"}
+    ours = settings(**{name.replace(".", "__"): n for name, n in options.items()})
+    issue = ValidationIssue("overwrite", "changelog-1", action=lambda: expired(table))
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
+    expire_snapshots(busy, ours, LATER)
+    assert changelog_ids(table) == [1]
+    assert left(table) == [6]
+
+
 @pytest.mark.parametrize("number", [1, 2, 5])
 def test_a_damaged_snapshot_file_stops_the_expiry_until_it_is_deleted(number: int) -> None:
     table = table_of(6)
@@ -271,13 +304,14 @@ def test_an_expiry_that_another_one_overtakes_goes_on_from_there(
     table = table_of(8)
     faster: list[Expiry] = []
 
-    def look_late(*of: Any) -> list[str]:
+    def look_late(*of: Any) -> dict[str, Snapshot]:
         monkeypatch.undo()
         faster.append(expired(table, snapshot__num_retained__min=3))
-        return tag_names(*of)
+        return tagged_snapshots(*of)
 
     # Tags are looked for once all that goes has been chosen.
-    monkeypatch.setattr("ingestd.paimon.table.retention.expire_snapshots.tag_names", look_late)
+    module = "ingestd.paimon.table.retention.expire_snapshots"
+    monkeypatch.setattr(f"{module}.tagged_snapshots", look_late)
     late = plan_snapshot_expiry(table, settings(snapshot__num_retained__min=6), LATER)
     assert (faster[0].end, late.ids) == (6, ())
     assert left(table) == [6, 7, 8]

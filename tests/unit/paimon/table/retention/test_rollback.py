@@ -1,8 +1,10 @@
+import contextlib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from ingestd.errors import CommitConflictError, ConfigError
+from ingestd.errors import CommitConflictError, ConfigError, FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import encode_snapshot
 from ingestd.paimon.table.commit.table_commit import commit
@@ -104,6 +106,28 @@ def test_a_writer_at_work_is_reported(table: FileStoreTable) -> None:
         rollback(busy, plan_to(busy, 3))
 
 
+def test_a_target_that_an_expiry_deletes_meanwhile_is_put_back(table: FileStoreTable) -> None:
+    settings = expire_settings({"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"})
+    rows = sorted(row["id"] for row in stored_rows(table))[:2]
+    # The expiry is planned, and then the table is rolled back, wholly or in part.
+    for operation, part in (("delete_quietly", "snapshot-2"), ("overwrite", "EARLIEST")):
+        copy = replace(table, io=MemoryFileIO(dict(table.io.files)))  # type: ignore[attr-defined]
+        issue = ValidationIssue(operation, part, action=partial(_back, copy, 2))
+        expire_snapshots(replace(copy, io=FaultyFileIO(copy.io, [issue])), settings, NOW_MS + 1)
+        if operation == "delete_quietly":
+            assert snapshot_ids(copy.io, copy.paths) == [2]
+            assert sorted(row["id"] for row in stored_rows(copy)) == rows
+        else:
+            assert snapshot_ids(copy.io, copy.paths) == [5], "it was too late"
+        assert verify(copy) == []
+        assert tag_names(copy.io, copy.paths) == []
+
+
+def _back(table: FileStoreTable, snapshot: int) -> None:
+    with contextlib.suppress(FormatError):
+        rollback(table, plan_to(table, snapshot))
+
+
 def test_a_target_that_expires_meanwhile_stops_it(table: FileStoreTable) -> None:
     plan = plan_to(table, 1)
     table.io.delete_quietly(table.paths.snapshot(1))
@@ -120,6 +144,7 @@ def test_one_that_is_cut_off_can_be_done_again(table: FileStoreTable, deletions:
     with pytest.raises(KeyboardInterrupt):
         rollback(dying, plan_to(dying, 2))
     assert {one.code for one in verify(table)} <= {"hint", "missing-file"}
+    assert tag_names(table.io, table.paths) == ["new", "rollback-to-2"]
     rollback(table, plan_to(table, 2))
     assert snapshot_ids(table.io, table.paths) == [1, 2]
     assert tag_names(table.io, table.paths) == []

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from ingestd.paimon.table.retention.tags import (
     plan_tag_deletion,
 )
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.stored_rows import forget_snapshots
 
@@ -85,6 +87,33 @@ def test_a_name_is_given_once_and_moved_only_if_it_is_there(table: FileStoreTabl
     assert tagged_snapshot(table, "a").id == 2
     with pytest.raises(ConfigError, match="no tag 'b'"):
         tag(table, "b", 2, must_exist=True)
+
+
+def test_a_snapshot_that_expires_meanwhile_gets_no_tag_and_a_tag_is_not_moved_to_it(
+    table: FileStoreTable,
+) -> None:
+    tag(table, "a", 3)
+    for number, must_exist in ((1, False), (2, True)):
+        at = read_snapshot(table.io, table.paths, number)
+        forget_snapshots(table, number)
+        with pytest.raises(ConfigError, match=f"snapshot {number} has expired meanwhile"):
+            create_tag(table, "a" if must_exist else "b", at, now_ms=0, must_exist=must_exist)
+    assert tag_names(table.io, table.paths) == ["a"]
+    assert tagged_snapshot(table, "a").id == 3
+
+
+def test_a_tag_that_is_deleted_meanwhile_has_not_expired_and_a_damaged_one_is_named(
+    table: FileStoreTable,
+) -> None:
+    for name in ("a", "b"):
+        tag(table, name, 1, retained_ms=1)
+    path = f"{table.paths.tag_dir}/tag-b"
+    issue = ValidationIssue("read_bytes", "tag-a", action=lambda: table.io.delete_quietly(path))
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
+    assert expired_tags(busy, NOW_MS + HOUR) == ["a"]
+    table.io.overwrite(path, b"{")
+    with pytest.raises(FormatError, match="tag-b cannot be read"):
+        expired_tags(table, NOW_MS + HOUR)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "..", ".x", "a\\b", "a\nb"])
