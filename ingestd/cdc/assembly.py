@@ -3,7 +3,7 @@
 This module applies the rules of change data capture, for all sources of changes:
 
 * An insert or update becomes its after image. A key field that the image lacks takes its value from
-  the message key.
+  the message key, or from the before image of an update if messages have no key.
 * A delete becomes the key of its message, or the key in its before image if messages have no key.
   In a table without a key it becomes its whole before image.
 * The before image of an update may contain only the changed fields; the other fields take the
@@ -36,7 +36,7 @@ from ingestd.cdc.change_images import (
     take,
 )
 from ingestd.cdc.columns.arrow_calls import nulls
-from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError, record_error
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError
 from ingestd.cdc.row_layout import (
     ABSENT,
     NO_KIND,
@@ -50,6 +50,7 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
 
+EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 _NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
 
 
@@ -62,7 +63,8 @@ class TableChanges(Generic[ColumnT]):
     have no key. `kinds`, `offset` (in the topic), `position` (in the source's log, -1 if unknown)
     and `snapshot_row` (a mask of snapshot rows) have shape (n,). If `partial`, updates omit columns
     that they did not change. If `images`, the batch has rows for before images. `sought` are the
-    columns for which the batch marks the rows whose message lacks them.
+    columns for which the batch marks the rows whose message lacks them. A row without a message key
+    must have one of the columns `named`, unless there are none.
     """
 
     source: SourceTable
@@ -78,6 +80,7 @@ class TableChanges(Generic[ColumnT]):
     partial: bool = False
     images: bool = False
     sought: Sequence[ColumnT] = ()
+    named: Sequence[ColumnT] = ()
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
@@ -105,7 +108,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         if masks:
             unavailable[column.name] = np.logical_or.reduce(masks)
     if not columns:
-        raise record_error("decode", "empty-row", "a row has no columns")
+        raise RecordError(EMPTY_ROW)
     taken = slice(None) if rows.layout is None else rows.layout.changes
     return ChangeBatch(
         source=changes.source,
@@ -183,7 +186,28 @@ def _without_row(changes: TableChanges[ColumnT]) -> Reasons:
             missing |= changes.before.lacking(column)
         for index in np.flatnonzero(deletes & missing).tolist():
             bad[index] = Reason("key", "missing-key", _NO_ROW)
+    for index in np.flatnonzero(_empty_rows(changes)).tolist():
+        bad.setdefault(index, EMPTY_ROW)
     return bad
+
+
+def _empty_rows(changes: TableChanges[ColumnT]) -> Mask:
+    """Return a mask (n,) of the changes whose row has no columns, so that nothing is known of it.
+
+    What is in the rows beside it must not decide whether it is a row of nulls.
+    """
+    deletes, before = changes.kinds == RowKind.DELETE, changes.before
+    rows = changes.after.there & ~deletes & ~before.there
+    if not changes.named or (changes.key is not None and changes.key_names):
+        return np.zeros_like(rows)
+    gone = deletes & before.there & (not changes.key_names)
+    for column in changes.named:
+        if rows.any():
+            rows &= changes.after.lacking(column)
+        if gone.any():
+            gone &= before.lacking(column)
+    empty: Mask = rows | gone
+    return empty
 
 
 def _key_columns(changes: TableChanges[ColumnT]) -> list[ColumnT]:
@@ -274,9 +298,16 @@ class _Rows(Generic[ColumnT]):
         if column.name not in changes.key_names:
             return cells
         keys = changes.before if changes.key is None else changes.key
-        if changes.key is not None:
+        if changes.key is None:
+            wanted = wanted | self._kept(column)
+        else:
             wanted = wanted | changes.after.lacking(column)
         return choose_cells(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
+
+    def _kept(self, column: ColumnT) -> Mask:
+        """Return a mask (n,) of the updates that have a key column only in their before image."""
+        kept: Mask = self._updates & self._changes.after.lacking(column)
+        return kept & ~self._changes.before.lacking(column) if kept.any() else kept
 
     def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
         """Return the cells of a column before the changes, or None if no image has it.
@@ -363,6 +394,8 @@ class _Rows(Generic[ColumnT]):
         if column.name in changes.key_names and changes.key is not None:
             return np.zeros(self.count, np.bool_)
         lacking, kinds = changes.after.lacking(column), changes.kinds
+        if column.name in changes.key_names:
+            lacking = lacking & ~self._kept(column)
         if not lacking.any():
             return np.zeros(self.count, np.bool_)
         if layout is not None:

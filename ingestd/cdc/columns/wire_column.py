@@ -242,7 +242,7 @@ def _temporal(array: Array, column: WireColumn, declared: DataType) -> Array:
         return read_integers(array.to_pylist(), declared)
     if declared.root in TIMESTAMP_ROOTS and pa.types.is_timestamp(array.type):
         return _timestamps(array, arrow_timestamp(declared))
-    return array.cast(to_arrow_type(declared))
+    return cast_exactly(array, to_arrow_type(declared))
 
 
 def _timestamps(array: Array, target: TimestampType) -> Array:

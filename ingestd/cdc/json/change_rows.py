@@ -83,6 +83,7 @@ def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:
         partial=plan.wants.partial,
         images=plan.wants.images,
         sought=plan.columns if plan.wants.presence else (),
+        named=[column for column in plan.columns if column.name not in plan.wants.hidden],
     )
 
 

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import pyarrow.compute as pc
 
-from ingestd.cdc.assembly import assemble_changes
+from ingestd.cdc.assembly import EMPTY_ROW, assemble_changes
 from ingestd.cdc.base import (
     ChangeBatch,
     ColumnTypes,
@@ -58,7 +58,6 @@ from ingestd.paimon.spec.row_selection import Indices
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"
 _NO_TYPES: ColumnTypes = {}
-_EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,12 @@ class JsonChanges:
                 None if envelope is None else envelope.columns,
                 module=self._module,
                 type_mapping=self._settings.type_mapping,
-                wants=RowWants(normalizer.partial, self._settings.images, self._settings.presence),
+                wants=RowWants(
+                    normalizer.partial,
+                    self._settings.images,
+                    self._settings.presence,
+                    normalizer.hidden,
+                ),
             )
         return memory
 
@@ -318,7 +322,7 @@ class JsonChanges:
         for batch in visible:
             if not batch.types:
                 rows = np.flatnonzero(np.isin(messages.offsets, batch.offset)).tolist()
-                refused |= dict.fromkeys(rows, _EMPTY_ROW)
+                refused |= dict.fromkeys(rows, EMPTY_ROW)
         return [batch for batch in visible if batch.types], refused
 
 

@@ -80,12 +80,14 @@ class RowWants:
     """Options for the conversion of messages to rows.
 
     `partial` states that updates omit unchanged columns, `images` that before images are requested,
-    and `presence` that rows without a column are marked.
+    and `presence` that rows without a column are marked. `hidden` are fields of rows that are not
+    columns.
     """
 
     partial: bool = False
     images: bool = False
     presence: bool = False
+    hidden: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,7 @@ def read_natively(
         partial=plan.wants.partial,
         images=plan.wants.images,
         sought=visible if plan.wants.presence else (),
+        named=[column for column in visible if column.name not in plan.wants.hidden],
     )
 
 
@@ -501,12 +502,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         if column is not None and memory.value_columns is not None:
             kinds[name] |= default_kinds(column)
     return make_plan(
-        memory.source,
-        columns,
-        kinds,
-        memory.key_names,
-        memory.module,
-        wants=memory.wants,
+        memory.source, columns, kinds, memory.key_names, memory.module, wants=memory.wants
     )
 
 

@@ -85,6 +85,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-f
 MULTISET_COUNT = DataType("INT", nullable=False)
 """The type of the counts in a MULTISET, which is stored as a map from elements to their counts."""
 _PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_DAY_TICKS = {unit: 86_400 * 10**digits for unit, digits in _PRECISION_OF_UNIT.items()}
 
 # The stubs know these constructors only with literal units and without field names.
 _timestamp: Callable[..., pa.DataType] = pa.timestamp
@@ -264,12 +265,19 @@ def cast_exactly(values: Array, target: pa.DataType) -> Array:
 
     Arrow casts strings and decimals to a decimal with more fractional digits without noticing that
     they overflow, accepts -2^127 for every precision, rounds the last digit of decimals that it
-    casts to floats, and casts no integer to a decimal without room for all integers of the type.
-    Raises ArrowInvalid if a value does not fit.
+    casts to floats and of floats that it casts to decimals, casts no integer to a decimal without
+    room for all integers of the type, and lets the days of distant timestamps overflow. Raises
+    ArrowInvalid if a value does not fit.
     """
     arrow: Any = values
     if pa.types.is_floating(target) and pa.types.is_decimal(values.type):
         return cast("Array", arrow.cast(pa.string()).cast(target))
+    if pa.types.is_floating(values.type) and pa.types.is_decimal(target):
+        # The digits of a FLOAT are those of 32 bits.
+        numbers = [None if cell is None else str(cell) for cell in _numbers(values)]
+        return cast_exactly(pa.array(numbers, pa.string()), target)
+    if pa.types.is_timestamp(values.type) and pa.types.is_date32(target):
+        _check_days(values)
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     is_integer, is_decimal = pa.types.is_integer(values.type), pa.types.is_decimal(values.type)
     if not pa.types.is_decimal(target) or not (is_text or is_integer or is_decimal):
@@ -281,8 +289,25 @@ def cast_exactly(values: Array, target: pa.DataType) -> Array:
         return cast("Array", arrow.cast(target))
     if digits <= _WIDE:
         return cast("Array", arrow.cast(pa.decimal256(_WIDE, scale)).cast(target))
-    numbers = [None if cell is None else _exact(str(cell), scale) for cell in values.to_pylist()]
-    return pa.array(numbers, target)
+    exact = [None if cell is None else _exact(str(cell), scale) for cell in values.to_pylist()]
+    return pa.array(exact, target)
+
+
+def _numbers(floats: Array) -> list[Any]:
+    """Return the values of a column of floats as numbers with its number of bits."""
+    nulls = floats.is_null().to_numpy(zero_copy_only=False)
+    numbers = floats.to_numpy(zero_copy_only=False)
+    return [None if is_null else number for is_null, number in zip(nulls, numbers, strict=True)]
+
+
+def _check_days(timestamps: Array) -> None:
+    """Raise ArrowInvalid if the day of a timestamp has no DATE."""
+    arrow, kind = cast("Any", pc), cast("Any", timestamps.type)
+    per_day = _DAY_TICKS[kind.unit]
+    bounds = arrow.min_max(timestamps.cast(pa.int64())).as_py()
+    first, last = bounds["min"], bounds["max"]
+    if first is not None and not -(2**31) <= first // per_day <= last // per_day < 2**31:
+        raise pa.ArrowInvalid("a timestamp is out of the range of a date")
 
 
 def _longest_number(texts: Array) -> int:

@@ -103,7 +103,7 @@ def _day(values: Values) -> Values:
     This differs from Paimon's cast, which is one day late before 1970, except at midnight.
     """
     plain = values.cast(pa.timestamp(values.type.unit))
-    return pc.floor_temporal(plain, unit="day").cast(pa.date32())
+    return cast_exactly(pc.floor_temporal(plain, unit="day"), pa.date32())
 
 
 def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.DataType) -> Values:
@@ -113,6 +113,8 @@ def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.D
         return pc.cast(values, arrow_type, safe=False)
     if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
+    if source.root in FLOATING_ROOTS:
+        return values.cast(arrow_type)
     if source.root != "DECIMAL":
         return cast_exactly(values, arrow_type)
     if target.root in INTEGER_ROOTS:

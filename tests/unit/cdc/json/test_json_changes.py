@@ -16,6 +16,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from tests.support.change_events import chunk, event, field, key, wrapped
+from tests.support.decoded import in_python
 
 UNNAMED = wrapped(event("c", {"id": 1}), [field("id", "int32"), {"field": None, "type": "int32"}])
 ITEM = SourceTable("inv", None, "item")
@@ -225,3 +226,26 @@ def test_raw_records_are_rows_of_bytes() -> None:
         {"key": None, "value": b"\xff"},
         {"key": b"k", "value": None},
     ]
+
+
+EMPTY = {
+    "json": lambda row: row,
+    "debezium-flat-json": lambda row: {"__op": "c", **row},
+    "debezium-json": lambda row: {"op": "c", "after": row, "source": {"table": "item"}},
+    "maxwell-json": lambda row: json.loads(maxwell("insert", row, primary_key_columns=None)),
+    "canal-json": lambda row: json.loads(canal("INSERT", [row], pkNames=None)),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("native", [True, False])
+def test_a_row_without_columns_is_rejected_whatever_is_beside_it(name: str, native: bool) -> None:
+    decoder = load_data_format(name)
+    decoder = decoder if native else in_python(decoder)
+    empty, null, other = (
+        json.dumps(EMPTY[name](row)).encode() for row in ({}, {"a": None}, {"a": 1})
+    )
+    for others in ([], [other], [null, other]):
+        decoded = decoder.decode(chunk([empty, *others], topic=TOPIC), {}, {})
+        assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "empty-row")]
+        assert [batch.columns.num_rows for batch in decoded.batches] == [len(others)][: len(others)]

@@ -42,6 +42,8 @@ NOON = datetime.fromisoformat("2024-02-29T12:00:00")
         ("DECIMAL(38, 2)", "DECIMAL(38, 10)", [Decimal("9" * 36), Decimal(1)], [None, Decimal(1)]),
         ("DECIMAL(10, 2)", "DOUBLE", [Decimal("2728028.80")], [2728028.8]),
         ("STRING", "DOUBLE", ["1e999", "1e300"], [None, 1e300]),
+        ("DOUBLE", "DECIMAL(10, 2)", [19.99, 1.239, 1e9, None], [Decimal("19.99"), *[None] * 3]),
+        ("FLOAT", "DECIMAL(4, 2)", [0.1, 0.105, float("nan")], [Decimal("0.10"), None, None]),
     ],
 )
 def test_casts(source: str, target: str, values: list[Any], wanted: list[Any]) -> None:
@@ -95,6 +97,15 @@ def test_a_part_of_a_nested_value_is_cast_like_a_column(
     assert cast.to_pylist() == [None, within(None), within(expected) if fits else None]
     assert failed.tolist() == [False, False, not fits]
     assert cast.type == to_arrow_type(to_type)
+
+
+def test_the_day_of_a_timestamp_does_not_overflow() -> None:
+    """Arrow casts to the day modulo 2^32, which is one in the past."""
+    day = 86_400_000
+    column = pa.chunked_array([pa.array([-1, (2**31 - 1) * day, 2**31 * day], pa.timestamp("ms"))])
+    cast, failed = cast_values(column, parse_type("TIMESTAMP(3)"), DataType("DATE"))
+    assert cast.cast(pa.int32()).to_pylist() == [-1, 2**31 - 1, None]
+    assert failed.tolist() == [False, False, True]
 
 
 def test_keys_of_maps_and_parts_of_parts_have_a_length() -> None:
