@@ -64,11 +64,13 @@ def test_without_archives_none_is_made(started: list[str], monkeypatch: pytest.M
     assert started == []
 
 
-def test_the_stream_of_the_training_goes_on_and_has_no_rows() -> None:
+def test_the_stream_of_the_training_has_some_batches_without_rows_and_then_waits() -> None:
     reader = CountingSource({}).streamReader(None)
     assert isinstance(reader, CountingReader)
-    first = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
-    second = reader.latestOffset(first, reader.getDefaultReadLimit())
-    assert first != second
-    (part,) = reader.partitions(first, second)
-    assert list(reader.read(part)) == []
+    offset, limit = reader.initialOffset(), reader.getDefaultReadLimit()
+    batches = 0
+    while (after := reader.latestOffset(offset, limit)) != offset:
+        (part,) = reader.partitions(offset, after)
+        assert list(reader.read(part)) == []
+        offset, batches = after, batches + 1
+    assert batches == 3
