@@ -20,7 +20,7 @@ from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import delete_topic, produce_transaction
-from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import pipeline
@@ -52,7 +52,7 @@ class Scene:
     @property
     def watched(self) -> Watched:
         """How far the daemon got."""
-        return Watched(self.daemon, "shop", 2 * PARTITIONS)
+        return Watched(self.daemon, "shop")
 
     def produce(self, piece: int) -> None:
         """Put a piece of the ledger into its topics, past the network."""

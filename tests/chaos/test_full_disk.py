@@ -17,7 +17,7 @@ from tests.support.crash_runs import dies, finish, lives, wrong
 from tests.support.crash_scene import Scene
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.daemon_progress import Watched
-from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import pipeline
@@ -101,9 +101,9 @@ def test_a_full_disk_uses_up_no_restarts(tmp_path: Path, broker: DevBroker, orac
         with run_daemon(config, tmp_path) as daemon:
             daemon.wait_until(lambda: seen(daemon)["batch"]["finished"] is not None)
             survives_without_room(daemon, scratch, lambda: ledger.append(broker, FIRST, SECOND))
-            Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(SECOND)
+            Watched(daemon, "shop").await_offsets(SECOND)
             survives_without_room(daemon, warehouse, lambda: ledger.append(broker, SECOND))
-            Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
+            Watched(daemon, "shop").await_offsets(EVENTS)
             daemon.terminate()
             assert daemon.wait() == 0, daemon.tail(80)
         assert judge(ledger, warehouse.path, oracle) == []

@@ -37,7 +37,7 @@ def test_brokers_that_restart_in_turn_cost_no_record_and_no_exit(
         ledger.append(cluster, 0, PIECE)
         config = pipeline(tmp_path, cluster.bootstrap, ledger.pattern, batch_rows=PIECE // 4)
         with run_daemon(config, tmp_path) as daemon:
-            watched = Watched(daemon, "shop", 2 * PARTITIONS)
+            watched = Watched(daemon, "shop")
             watched.await_offsets(PIECE)
             for number, broker in enumerate(cluster.brokers, 1):
                 broker.kill()

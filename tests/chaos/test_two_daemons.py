@@ -14,7 +14,7 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from tests.support.daemon import COMMAND, Daemon, ingestd, run_daemon
 from tests.support.daemon_progress import Watched
-from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -48,7 +48,7 @@ def the_fenced_one_of(*daemons: Daemon) -> Daemon:
 
 def finish(daemon: Daemon) -> None:
     """Wait until a daemon has all events in its tables, and end it."""
-    Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
+    Watched(daemon, "shop").await_offsets(EVENTS)
     daemon.terminate()
     assert daemon.wait() == 0, daemon.tail()
 
@@ -90,7 +90,7 @@ def wakes_up_after_it_was_replaced(
     assert paused.process.poll() is None
     os.killpg(paused.process.pid, signal.SIGSTOP)
     with run_daemon(of(folder, broker, ledger), folder, take_over=True, name="c") as running:
-        Watched(running, "shop", 2 * PARTITIONS).await_offsets(SECOND)
+        Watched(running, "shop").await_offsets(SECOND)
         ledger.produce(broker, SECOND)
         os.killpg(paused.process.pid, signal.SIGCONT)
         assert the_fenced_one_of(paused, running) is paused

@@ -10,8 +10,9 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.library.warehouse import Warehouse
 from tests.support.change_events import event, key
 from tests.support.command_line import run_command
-from tests.support.daemon import catch_up
-from tests.support.kafka_broker import fresh_topic, produce
+from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
+from tests.support.kafka_broker import Record, fresh_topic, produce
 from tests.support.oracle import Oracle
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -33,7 +34,7 @@ def test_a_branch_is_written_continued_by_java_and_published(
     topic, lake = fresh_topic(broker), tmp_path / "lake"
     options = {"bucket": "-1", "num-sorted-run.compaction-trigger": "2"}
     config = {
-        "pipeline": {"name": "shop"},
+        "pipeline": {"name": "shop", "trigger": "100ms"},
         "warehouse": {"path": str(lake), "database": "ods"},
         "sources": {
             "shop": {
@@ -56,32 +57,46 @@ def test_a_branch_is_written_continued_by_java_and_published(
         assert by_id(opened.scan().to_arrow().to_pylist()) == found
         return found
 
+    sent = 0
+
+    def read(*records: Record) -> None:
+        """Produce records, and return once they are in the table or its branch."""
+        nonlocal sent
+        produce(broker, topic, records)
+        sent += len(records)
+        Watched(daemon, "shop").await_offsets(sent)
+
+    def is_compacted(table: str) -> bool:
+        lines = daemon.log.read_text().splitlines()
+        return any("table_compacted" in line and table in line for line in lines)
+
     before = dict.fromkeys(range(20), ("main", None))
-    produce(broker, topic, [(key(id=n), event("c", {"id": n, "v": "main"})) for n in before])
-    catch_up(config, tmp_path)
-    command = ("branch", "create", lake, "ods.orders", "fix", "--latest")
-    assert run_command(capsys, *command).code == 0
+    with run_daemon(config, tmp_path) as daemon:
+        read(*((key(id=n), event("c", {"id": n, "v": "main"})) for n in before))
+        command = ("branch", "create", lake, "ods.orders", "fix", "--latest")
+        assert run_command(capsys, *command).code == 0
 
-    changes = [(key(id=n), event("u", {"id": n, "v": "fix", "w": n})) for n in range(5, 25)]
-    changes += [(key(id=0), event("d", before={"id": 0, "v": "main"})), (key(id=1), b"no JSON")]
-    produce(broker, topic, changes)
-    daemon = catch_up(on_branch, tmp_path)
-    expected = dict.fromkeys(range(1, 5), ("main", None)) | {n: ("fix", n) for n in range(5, 25)}
-    assert (published(BRANCH), published("orders")) == (expected, before)
-    compacted = [line for line in daemon.log.read_text().splitlines() if "table_compacted" in line]
-    assert any(BRANCH in line for line in compacted)
+        daemon.reload(on_branch)
+        changes = [(key(id=n), event("u", {"id": n, "v": "fix", "w": n})) for n in range(5, 25)]
+        gone = (key(id=0), event("d", before={"id": 0, "v": "main"}))
+        read(*changes, gone, (key(id=1), b"no JSON"))
+        daemon.wait_until(lambda: is_compacted(BRANCH))
+        expected = dict.fromkeys(range(1, 5), ("main", None))
+        expected |= {n: ("fix", n) for n in range(5, 25)}
+        assert (published(BRANCH), published("orders")) == (expected, before)
 
-    oracle.append(lake, "ods", BRANCH, [{"id": 100, "v": "java", "w": 1}], tmp_path)
-    produce(broker, topic, [(key(id=1), event("u", {"id": 1, "v": "later", "w": 1}))])
-    catch_up(on_branch, tmp_path)
-    oracle_2.append(lake, "ods", BRANCH, [{"id": 101, "v": "java", "w": 2}], tmp_path)
-    expected |= {1: ("later", 1), 100: ("java", 1), 101: ("java", 2)}
-    assert (published(BRANCH), published("orders")) == (expected, before)
+        oracle.append(lake, "ods", BRANCH, [{"id": 100, "v": "java", "w": 1}], tmp_path)
+        read((key(id=1), event("u", {"id": 1, "v": "later", "w": 1})))
+        oracle_2.append(lake, "ods", BRANCH, [{"id": 101, "v": "java", "w": 2}], tmp_path)
+        expected |= {1: ("later", 1), 100: ("java", 1), 101: ("java", 2)}
+        assert (published(BRANCH), published("orders")) == (expected, before)
 
-    forward = ("branch", "fast-forward", lake, "ods.orders", "fix", "--yes")
-    assert run_command(capsys, *forward).code == 0
-    produce(broker, topic, [(key(id=2), event("u", {"id": 2, "v": "after", "w": 2}))])
-    catch_up(config, tmp_path)
+        forward = ("branch", "fast-forward", lake, "ods.orders", "fix", "--yes")
+        assert run_command(capsys, *forward).code == 0
+        daemon.reload(config)
+        read((key(id=2), event("u", {"id": 2, "v": "after", "w": 2})))
+        daemon.terminate()
+        assert daemon.wait() == 0, daemon.tail()
     assert published(BRANCH) == expected
     assert published("orders") == expected | {2: ("after", 2)}
     letters = Warehouse(load_catalog("filesystem", str(lake))).table("ods.ingestd_dead_letters")

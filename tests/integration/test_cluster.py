@@ -27,7 +27,7 @@ from ingestd.paimon.table.verify.table_verify import verify
 from tests.integration.hdfs_server import running_hdfs
 from tests.support.daemon import Daemon, catch_up, run_daemon
 from tests.support.daemon_progress import Watched
-from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -101,7 +101,7 @@ class Scene:
     @property
     def watched(self) -> Watched:
         """How far the daemon got."""
-        return Watched(self.daemon, "shop", 2 * PARTITIONS)
+        return Watched(self.daemon, "shop")
 
     def produce(self, piece: int) -> None:
         """Put a piece of the ledger into its topics."""

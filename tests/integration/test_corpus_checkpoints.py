@@ -12,7 +12,7 @@ from ingestd.dev.broker import DevBroker
 from tests.support import canonical, canonical_mysql, corpus, declared, state
 from tests.support.connect_cells import sent_by_connect
 from tests.support.daemon import run_daemon
-from tests.support.kafka_broker import backlog
+from tests.support.daemon_progress import Watched
 from tests.support.oracle import Oracle
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -127,12 +127,12 @@ def test_every_state_equals_that_of_the_database(
     known = set()
     with run_daemon(configuration(replays, broker, tmp_path), tmp_path) as daemon:
         for (home, mode), replaying in replays.items():
-            topics = sorted(replaying.topics.values())
+            reading, sent = Watched(daemon, f"{home.name}-{mode}"), 0
             left = list(corpus.captured(mode, home))
             for moment in state.checkpoints(home):
                 next_records, left = until(left, moment.ends[mode])
-                replaying.produce(next_records)
-                daemon.wait_until(lambda p=replaying.prefix, t=topics: backlog(broker, p, t) == 0)
+                sent += replaying.produce(next_records)
+                reading.await_offsets(sent)
                 problems += [
                     f"{home.name} {mode} {moment.name}: {problem}"
                     for problem in differences(home, mode, moment, tmp_path / "warehouse", oracle)

@@ -67,7 +67,7 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
 
     loose = config(tmp_path, broker, topic, errors={"max-rejected-records": 3}, **tight)
     with run_daemon(loose, tmp_path) as daemon:
-        reading = Watched(daemon, "s", 1)
+        reading = Watched(daemon, "s")
         reading.await_offsets(21)
         come_back_once(tmp_path, broker, topic, reading, oracle, capsys)
         go_to_a_topic(tmp_path, broker, topic, reading, oracle)

@@ -166,7 +166,7 @@ def test_many_tables_appear_grow_and_hold_what_their_source_holds(
         send(broker, shop.events(range(TABLES), 6))
         daemon.wait_until(lambda: len(committed(daemon)) == TABLES)
         assert json.loads(daemon.get("/status")[1])["restarts"] == 0
-        reading, records = Watched(daemon, "shop", TABLES), 6 * (len(AT_START) + TABLES)
+        reading, records = Watched(daemon, "shop"), 6 * (len(AT_START) + TABLES)
         reading.await_offsets(records)
         before = {number: schema_ids(one.io, one.paths) for number, one in open_all(tmp_path)}
         assert set(map(tuple, before.values())) == {(0,)}

@@ -79,7 +79,7 @@ def test_good_records_arrive_and_bad_ones_are_dead_letters_once(
     produce(broker, poisoned, records)
     produce(broker, forged, good[:10])
     with run_daemon(config, tmp_path) as daemon:
-        reading, first = Watched(daemon, "shop", 2), len(records) + 10
+        reading, first = Watched(daemon, "shop"), len(records) + 10
         reading.await_offsets(first)
         produce(broker, forged, [(_key(1), value) for value in FORGED.values()])
         produce(broker, forged, good[10:])

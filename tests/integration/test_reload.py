@@ -10,7 +10,7 @@ from ingestd.dev.broker import DevBroker
 from tests.support.command_line import run_command
 from tests.support.daemon import run_daemon
 from tests.support.daemon_progress import Watched
-from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -34,7 +34,7 @@ def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
         daemon.reload(only_accounts)
         daemon.wait_until((tables / "entry" / "snapshot" / "snapshot-1").exists)
         ledger.produce(broker, EVENTS // 2)
-        Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
+        Watched(daemon, "shop").await_offsets(EVENTS)
         first = min(_snapshots(tables / "entry"))
         name = f"{DATABASE}.entry"
         words = ("rollback", tmp_path / "warehouse", name, "--snapshot", first, "--yes", "--json")

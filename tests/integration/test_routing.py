@@ -113,7 +113,7 @@ def test_shards_share_a_table_that_computed_columns_partition(
         "tables": {"all_orders": ALL_ORDERS, "monthly": MONTHLY},
     }
     with run_daemon(config, tmp_path) as daemon:
-        reading = Watched(daemon, "shop", 3)
+        reading = Watched(daemon, "shop")
         reading.await_offsets(10)
         produce(broker, "s9.orders", moving[3:])
         reading.await_offsets(13)

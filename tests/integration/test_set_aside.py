@@ -98,7 +98,7 @@ def test_a_topic_of_another_format_is_set_aside_and_read_once_it_is_mended(
 
         other["format"] = "debezium-json"
         daemon.reload(config)
-        Watched(daemon, "other", 2).await_offsets(210)
+        Watched(daemon, "other").await_offsets(210)
         daemon.terminate()
         assert daemon.wait() == 0
     changed = [a.document for a in receiver.asked if a.document["type"] == SCHEMA_CHANGED]

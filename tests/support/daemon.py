@@ -119,13 +119,15 @@ class Daemon:
         """Return when the condition holds; the daemon must run until then.
 
         ``timeout`` is for a daemon that stands still: one that logs, or uses a processor, has
-        four times as long, for the machine may be busy with others. After a condition that
-        takes long to evaluate the pause is longer too.
+        four times as long, for the machine may be busy with others. Pauses grow up to a quarter
+        of a second, since each look takes processor time here and in the daemon; after a condition
+        that takes long to evaluate they are longer.
         """
         patience = Patience(self, timeout)
-        looked = time.monotonic()
+        looked, shortest = time.monotonic(), 0.05
         while not condition():
-            pause = min(max(0.05, 4 * (time.monotonic() - looked)), 1.0)
+            pause = min(max(shortest, 4 * (time.monotonic() - looked)), 1.0)
+            shortest = min(1.2 * shortest, 0.25)
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.tail(60)}")
             if patience.is_over():
