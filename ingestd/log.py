@@ -31,6 +31,9 @@ _IDENTIFYING = ("table", "source", "topic", "partition", "offset", "stage", "rea
 """Fields that identify a line: lines with different values are not repeats of each other."""
 _MOST_KINDS = 1_000
 
+ANSWER: Mapping[str, object] = {"is_answer": True}
+"""Part of `extra` of lines that answer a request, such as a signal: they are always written."""
+
 Fields = Callable[[logging.LogRecord], Mapping[str, object]]
 
 
@@ -48,7 +51,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
 
     A window has `window` seconds. `fields` is a function that returns all fields of a line,
     including the fields of its thread. Lines below WARNING and above ERROR are always written, and
-    all lines while the level is DEBUG.
+    so are lines with `ANSWER`, and all lines while the level is DEBUG.
     """
 
     def __init__(
@@ -70,7 +73,8 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         """Write the counts of ended windows; then write the line, or count it as a repeat."""
         now = self._clock()
         self._sum_up(now)
-        if not logging.WARNING <= record.levelno <= logging.ERROR or self._writes_all():
+        summed = logging.WARNING <= record.levelno <= logging.ERROR and not _is_answer(record)
+        if not summed or self._writes_all():
             super().emit(record)
             return
         fields = dict(self._fields(record))
@@ -131,6 +135,10 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         with suppress(RuntimeError):  # no thread available: the next line or `close` writes counts
             timer.start()
             self._timer = timer
+
+
+def _is_answer(record: logging.LogRecord) -> bool:
+    return bool(getattr(record, "is_answer", False))
 
 
 def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:

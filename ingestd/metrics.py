@@ -90,7 +90,8 @@ DROPPED_RECORDS = Counter(
 )
 REJECTED = Counter(
     "ingestd_rejected_records",
-    "Records that could not be used, kept or not, and gaps in logs; 0 from the start on.",
+    "Records that could not be used, kept or not, and the dead letters about losses that a start "
+    "accepts; 0 from the start on.",
 )
 REFUSED_CLAIMS = Counter(
     "ingestd_refused_claims",
@@ -99,7 +100,8 @@ REFUSED_CLAIMS = Counter(
 )
 DEAD_LETTERS = Counter(
     "ingestd_dead_letters",
-    "Records that could not be used, kept as dead letters; one for each gap in a log, too.",
+    "Records that could not be used, kept as dead letters, and the dead letters about losses that "
+    "a start accepts (stage `fetch`): gaps in logs, dropped and overwritten tables.",
     ["stage", "reason"],
 )
 

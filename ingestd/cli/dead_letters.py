@@ -59,11 +59,18 @@ OfOffset: TypeAlias = Annotated[
     int | None, typer.Option("--offset", help="Only the record at this offset of --partition.")
 ]
 NewerThan: TypeAlias = Annotated[
-    str | None, typer.Option("--newer-than", help="Only records newer than this, as 30m or 2h.")
+    str | None,
+    typer.Option(
+        "--newer-than",
+        help="Only records newer than this, as 30m or 2h; none about losses, which have no time.",
+    ),
 ]
 OlderThan: TypeAlias = Annotated[
     str | None,
-    typer.Option("--older-than", help="Only records older than this, as 30d or 12h."),
+    typer.Option(
+        "--older-than",
+        help="Only records older than this, as 30d or 12h; none about losses, which have no time.",
+    ),
 ]
 
 FILTER_COLUMNS = (*COORDINATES, "stage", "reason", "table")

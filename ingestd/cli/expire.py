@@ -1,5 +1,6 @@
 """`ingestd expire`: expire snapshots, changelogs, partitions and tags."""
 
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 import typer
@@ -153,10 +154,19 @@ def partitions(
         for partition in expired.partitions
     ]
     document = {"table": table, "partitions": rows, "snapshots": list(expired.snapshots)}
-    text = f"{table}: {counted(len(rows), 'partition')} expired."
+    text = f"{table}: {counted(len(rows), 'partition')} expired{_why_none(opened, options)}."
     print_result(text, document, as_json=as_json, dry_run=dry_run)
     if not as_json and rows:
         print_table(rows, ("partition", "files", "rows", "bytes"), none="")
+
+
+def _why_none(table: FileStoreTable, options: Mapping[str, str]) -> str:
+    """Return why no partition of a table can expire, or "" if some can."""
+    if not table.schema.partition_keys:
+        return ": the table has no partitions"
+    if EXPIRATION_TIME not in options:
+        return f": the table has no option '{EXPIRATION_TIME}', and --expiration-time is not given"
+    return ""
 
 
 @expire.command("tags")

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ingestd import lag_metrics, metrics
 from ingestd.daemon.batch_trace import BatchTrace
@@ -13,6 +13,7 @@ from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError
 from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
+from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.offset_ranges import OffsetRange
@@ -71,6 +72,12 @@ class BatchLog:
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Count records of a topic that were lost before they were read."""
         metrics.record_gap(source, topic, records)
+
+    def losses_accepted(self, reasons: Sequence[str]) -> None:
+        """Count the dead letters about losses that the start has committed."""
+        metrics.record_rejected(len(reasons), 0)
+        for reason in reasons:
+            metrics.record_dead_letters(GAP_STAGE, reason, 1)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
         """Show a topic as set aside in status and metrics until the next run, and send a notice.

@@ -24,7 +24,7 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.heartbeat import refuse_second_daemon
 from ingestd.ingest.tables.pipeline_warehouse import open_file_io
-from ingestd.log import configure_logging
+from ingestd.log import ANSWER, configure_logging
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.startup.class_archive import create_in_background
 from ingestd.spark.startup.jvm import archive_wanted, end_unused
@@ -55,7 +55,7 @@ def reread(path: Path) -> LoadedConfig | None:
         loaded = load_config(path)
         pipeline_settings(loaded)
     except ConfigError as error:
-        _LOG.error("reload_refused", extra={"ctx": {"message": error.message}})
+        _LOG.error("reload_refused", extra={**ANSWER, "ctx": {"message": error.message}})
         return None
     return loaded
 
@@ -146,7 +146,7 @@ def _log_waiting(keys: list[str], *, alone: bool) -> None:
             "to keep its tables after a restart, list the old name in pipeline.formerly"
         )
     event = "reload_without_effect" if alone else "reload_needs_restart"
-    _LOG.warning(event, extra={"ctx": context})
+    _LOG.warning(event, extra={**ANSWER, "ctx": context})
 
 
 def page_access(loaded: LoadedConfig) -> HttpAccess:

@@ -1,7 +1,7 @@
 """Events of micro-batches on the driver: the listener interface, and the summary of a batch."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -73,9 +73,9 @@ class BatchSummary:
 class BatchListener(Protocol):
     """A receiver of the events of a run and its batches.
 
-    `tables_opened` and `offsets_lost` are called while the pipeline starts, the other methods on
-    the thread that runs the batches. Methods must not raise, and must be quick, except
-    `between_batches`.
+    `tables_opened`, `offsets_lost` and `losses_accepted` are called while the pipeline starts, the
+    other methods on the thread that runs the batches. Methods must not raise, and must be quick,
+    except `between_batches`.
     """
 
     def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
@@ -92,6 +92,10 @@ class BatchListener(Protocol):
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Handle the loss of at most `records` records of a topic, accepted at startup."""
+        ...
+
+    def losses_accepted(self, reasons: Sequence[str]) -> None:
+        """Handle the dead letters about losses that the start has committed, by their reasons."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:

@@ -146,6 +146,7 @@ class Pipeline:
             raise leadership.error_to_raise(error) from error
         for topic, records in lost_records(start.losses).items():
             self._listener.offsets_lost(*topic, records)
+        self._listener.losses_accepted(start.dead_letters)
         return start
 
     def await_termination(self, timeout: float) -> bool:

@@ -223,6 +223,7 @@ def test_a_table_that_was_dropped_begins_again_with_what_comes_and_is_reported_o
     truth.live()
     truth.live()
     assert len(truth.dead_letters()) == 2, "the second time is another loss"
+    assert truth.reported == ["table-dropped"] * 2
 
 
 @pytest.mark.parametrize("key", ["a younger one", "the younger one"])

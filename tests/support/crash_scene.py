@@ -5,7 +5,7 @@ and the two stages of a batch run in turn. What Spark's checkpoint keeps is a fo
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -59,6 +59,7 @@ class _Silent:
     def schema_changed(self, table: str, before: object, after: object) -> None: ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None: ...
+    def losses_accepted(self, reasons: Sequence[str]) -> None: ...
 
     def topic_set_aside(self, topic: object, message: str) -> None: ...
 

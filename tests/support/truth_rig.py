@@ -200,6 +200,8 @@ class Truth:
     io: FileIO = _IO
     between: Callable[[], object] = lambda: None
     """Runs after the reading of each batch, before its commits."""
+    reported: list[str] = field(default_factory=list)
+    """The reasons of the dead letters that starts have reported."""
 
     def live(self, batches: int = 1 << 30) -> TableRegistry:
         """Start, go on to the ends of all topics, and end; at most this many batches."""
@@ -210,6 +212,7 @@ class Truth:
         registry = TableRegistry(settings, self.catalog, self.io, self.now_ms)
         registry.open()
         start = recover(registry, settings, clusters)  # type: ignore[arg-type]
+        self.reported += start.dead_letters
         topics = TopicKeyCheck(registry.keys, clusters)  # type: ignore[arg-type]
         planned: list[BatchOffsets] = []
         batch = MicroBatch(

@@ -55,6 +55,12 @@ def test_a_repeated_warning_is_written_once_and_then_as_a_sum(bench: Bench) -> N
     assert (summed["table"], summed["number"], summed["level"]) == ("db.t", 37, "WARNING")
 
 
+def test_the_answers_to_a_request_are_all_written(bench: Bench) -> None:
+    for number in range(3):
+        bench.logger.error("reload_refused", extra={**log.ANSWER, "ctx": {"number": number}})
+    assert [line["number"] for line in bench.lines()] == [0, 1, 2]
+
+
 def test_the_next_window_begins_with_a_line_in_full(bench: Bench) -> None:
     bench.warn(number=0)
     bench.warn(number=1)

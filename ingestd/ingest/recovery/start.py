@@ -89,13 +89,15 @@ class StartPositions:
 
     `epochs` are the current leader epochs of the logs, -1 if unknown. `covered` has the largest
     covered offset of any table, which may be larger than the offset in `offsets`. `losses` are the
-    losses that were accepted.
+    losses that were accepted, `dead_letters` the reasons of the dead letters that name them, and
+    tables that were dropped or overwritten.
     """
 
     offsets: Offsets
     epochs: Offsets
     covered: Offsets
     losses: tuple[Loss, ...] = ()
+    dead_letters: tuple[str, ...] = ()
 
 
 def recover(
@@ -125,7 +127,7 @@ def recover(
     losses += unreadable_ranges(coverage_of(registry), logs, given_up)
     of_tables = [loss for loss in losses if loss.table != registry.dead_letters]
     refuse_losses(of_tables, policies_of(settings))
-    _commit_decisions(registry, settings, new_sources, losses, logs)
+    dead_letters = _commit_decisions(registry, settings, new_sources, losses, logs)
     floor = _of_existing(registry.floor(), logs)
     _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
@@ -135,7 +137,7 @@ def recover(
     furthest = furthest_positions(coverage_of(registry), logs)
     log_offsets = {log: position.offset for log, position in furthest.items()}
     covered = {source: _of_source(logs, source, log_offsets) for source in settings.sources}
-    return StartPositions(offsets, epochs, covered, tuple(losses))
+    return StartPositions(offsets, epochs, covered, tuple(losses), dead_letters)
 
 
 def _of_existing(vector: Vector, logs: Logs) -> Vector:
@@ -309,8 +311,11 @@ def _commit_decisions(
     new_sources: frozenset[str],
     losses: list[Loss],
     logs: Logs,
-) -> None:
-    """Commit dead letters and the new positions, the dead-letter table first."""
+) -> tuple[str, ...]:
+    """Commit dead letters and the new positions, the dead-letter table first.
+
+    Returns the reasons of the dead letters.
+    """
     named = named_losses(losses, registry.dead_letters)
     dead_letters = [(loss.name.source, loss.dead_letter()) for loss in named]
     dead_letters += [("", _table_dropped_dead_letter(name, registry)) for name in registry.missing]
@@ -337,6 +342,7 @@ def _commit_decisions(
         covered_now = changed.get(name, registry.tables[name].covered)
         registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
     registry.write_claims()
+    return tuple(dead_letter.rejected.reason for _, dead_letter in dead_letters)
 
 
 def _end_statements(registry: TableRegistry, losses: Sequence[Loss]) -> None:

@@ -167,11 +167,15 @@ class Leadership:
     def _fenced(self, leader: str) -> FencedError:
         """Return the error for a process that lost its leadership; `leader` is "" if unknown."""
         what = f"another daemon has taken over ({leader})"
+        way_out = (
+            "run only one of the two, or start it again if that was a command (`ingestd begin`)"
+        )
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"
+            way_out = "start it again"
         return FencedError(
             f"pipeline {self.pipeline}: {what}; this one ({self._holder}) ends, and its batch is "
-            f"not committed; {'run only one of the two' if leader else 'start it again'}"
+            f"not committed; {way_out}"
         )
 
 

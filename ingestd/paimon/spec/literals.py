@@ -136,4 +136,9 @@ def timestamp_millis(text: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
     field = DataField(0, "timestamp", DataType("TIMESTAMP_LTZ", precision=3))
-    return int(str(parse_literal(text, field)))
+    try:
+        return int(str(parse_literal(text, field)))
+    except ArgumentError as error:
+        raise ArgumentError(
+            f"'{text}' is no time: write ISO 8601 to the millisecond, such as 2026-01-31T12:00:00Z"
+        ) from error

@@ -66,6 +66,8 @@ def test_changelogs_expire_after_their_snapshots(warehouse: Path, capsys: Captur
 
 def test_partitions_expire_by_their_time(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, "partitions", warehouse)["partitions"] == []
+    none = run_command(capsys, "expire", "partitions", warehouse, "db.t").out
+    assert "0 partitions expired: the table has no option 'partition.expiration-time'" in none
     given = ("--expiration-time", "1 d")
     assert len(shown(capsys, "partitions", warehouse, *given, "--dry-run")["partitions"]) == 12
     assert shown(capsys, "partitions", warehouse, *given)["snapshots"] == [13]

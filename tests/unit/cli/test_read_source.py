@@ -88,7 +88,7 @@ def test_views(warehouse: Path, capsys: Capture) -> None:
         (["db.t", "--tag", "x", "--snapshot", "1"], "give one"),
         (["db.t", "--tag", "x"], "has no tag 'x'; its tags: first"),
         (["db.t", "--as-of", "2001-01-01"], "no snapshot at or before that time"),
-        (["db.t", "--as-of", "soon"], "'soon' is no value"),
+        (["db.t", "--as-of", "soon"], "'soon' is no time: write ISO 8601"),
         (["db.t", "--from", "1", "--tag", "first"], "--from and --to exclude"),
         (["db.t", "--changelog", "--audit-log"], "leave out --audit-log"),
     ],

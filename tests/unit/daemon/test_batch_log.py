@@ -113,6 +113,15 @@ def test_one_line_a_batch_and_one_for_each_rejected_record(
     assert line["snapshots"] == {"db.bl": 9, "db.old": 3}
 
 
+def test_dead_letters_of_a_start_are_counted_as_those_of_records(listener: BatchLog) -> None:
+    labels = {"stage": "fetch", "reason": "table-dropped"}
+    letters = value("ingestd_dead_letters_total", **labels)
+    rejected = value("ingestd_rejected_records_total")
+    listener.losses_accepted(["offset-gap", "table-dropped", "table-dropped"])
+    assert value("ingestd_dead_letters_total", **labels) == letters + 2
+    assert value("ingestd_rejected_records_total") == rejected + 3
+
+
 def test_an_empty_batch_is_no_news(listener: BatchLog, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         listener.batch_started("12", ())

@@ -88,6 +88,7 @@ def test_a_file_with_a_mistake_changes_nothing(
     with caplog.at_level(logging.ERROR):
         assert reread(file) is None
     assert "sauces" in str(events(caplog)["reload_refused"]["message"])
+    assert all(getattr(record, "is_answer", False) for record in caplog.records), "never summed up"
 
 
 @pytest.mark.parametrize(

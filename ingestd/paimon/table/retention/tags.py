@@ -161,7 +161,10 @@ def check_name(what: str, name: str) -> None:
     """
     bad = any(char in _FORBIDDEN or char < " " for char in name)
     if not name.strip() or name.startswith(".") or bad:
-        raise ConfigError(f"{what} name '{name}' is blank, or no name of a file")
+        raise ConfigError(
+            f"{what} name '{name}' is blank, begins with a dot, or contains a slash, a backslash, "
+            "a colon or a control character: choose another"
+        )
 
 
 def _write_success_file(table: FileStoreTable, name: str, now_ms: int) -> None:
