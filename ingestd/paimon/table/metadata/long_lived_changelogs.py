@@ -8,8 +8,10 @@ files that the snapshot refers to, only those with its changes are kept.
 
 import contextlib
 import json
+from dataclasses import replace
 
 from ingestd.paimon.spec.paths import file_numbers
+from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import earliest_snapshot_id, find_changelog
 
@@ -42,6 +44,22 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
             kept.append(id_)
     if kept:
         _write_hint(table, "LATEST", kept[-1])
+
+
+def without_deleted_changelog(table: FileStoreTable, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of a tag, without its changelog if that was deleted by an expiry.
+
+    A snapshot that refers to a missing changelog would stop streaming readers.
+    """
+    name = snapshot.changelog_manifest_list
+    if name is None or table.io.exists(table.paths.manifest(name)):
+        return snapshot
+    return replace(
+        snapshot,
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+    )
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:

@@ -6,22 +6,26 @@ A branch has its own schemas, snapshots, tags and consumers below `branch/branch
 files, manifests and indexes are in the directories of the main branch.
 """
 
-import contextlib
-
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
-from ingestd.paimon.spec.snapshot import BASE_PROPERTY
+from ingestd.paimon.spec.snapshot import BASE_PROPERTY, Snapshot, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import (
+    cut_changelogs,
+    without_deleted_changelog,
+)
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
+    find_changelog,
     find_snapshot,
     read_snapshot,
     snapshot_ids,
     write_hints,
 )
+from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 from ingestd.paimon.table.metadata.time_travel import (
     branch_names,
     on_branch,
@@ -50,11 +54,11 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
     snapshot = None if tag is None else tagged_snapshot(table, tag)
     newest = table.schema.id if snapshot is None else snapshot.schema_id
     if snapshot is not None and tag is not None:
-        data = tag_bytes(table.io, table.paths, tag)
-        _write(table.io, data, tag_path(branch, tag))
-        with contextlib.suppress(FileNotFoundError):
+        _write(table.io, tag_bytes(table.io, table.paths, tag), tag_path(branch, tag))
+        try:
             data = table.io.read_bytes(table.paths.snapshot(snapshot.id))
-        # Of an expired snapshot, the tag has the content.
+        except FileNotFoundError:  # it has expired
+            data = encode_snapshot(without_deleted_changelog(table, snapshot))
         _write(table.io, data, branch.snapshot(snapshot.id))
     # Schemas last: a branch without a schema does not exist.
     for schema_id in schema_ids(table.io, table.paths):
@@ -88,16 +92,20 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     """Replace snapshots of the table by those of a branch; return the ids of the replaced ones.
 
     Replaced are the snapshots from the id of the branch's first snapshot on, or all snapshots (see
-    `replaced_snapshots`), and the schemas and tags that belong to them. No writer may run at the
-    same time: its commit would fail, and its expiry could delete files. After an interrupted call,
-    the table has its older snapshots, or the first ones of the branch; another call finishes it.
+    `replaced_snapshots`), and the schemas and tags that belong to them. Long-lived changelogs that
+    the branch does not continue are deleted, because their expiry deletes the files that they have
+    removed. No writer may run at the same time: its commit would fail, and its expiry could delete
+    files. After an interrupted call, the table has its older snapshots, or the first ones of the
+    branch; another call finishes it.
     Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
     """
     replaced = replaced_snapshots(table, name)
     io, paths, branch_paths = table.io, table.paths, on_branch(table, name).paths
     ids = snapshot_ids(io, branch_paths)
     first = ids[0]
-    first_schema = read_snapshot(io, branch_paths, first).schema_id
+    begin = read_snapshot(io, branch_paths, first)
+    first_schema = begin.schema_id
+    cut_changelogs(table, first - 1 if _continues_changes(table, begin) else 0)
     _delete_from(table, first, min([first, *replaced]), max(schema_ids(io, branch_paths)))
     for schema_id in schema_ids(io, branch_paths):
         if schema_id >= first_schema:
@@ -108,6 +116,23 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
         _copy(io, branch_paths.snapshot(snapshot_id), paths.snapshot(snapshot_id))
     write_hints(io, paths, ids[-1])
     return replaced
+
+
+def _continues_changes(table: FileStoreTable, begin: Snapshot) -> bool:
+    """Return whether the table's changes before a snapshot of a branch are also the branch's.
+
+    They certainly are if the table has the snapshot `begin`, or the one on which it was committed.
+    """
+    if is_same_snapshot(_any_snapshot(table, begin.id), begin):
+        return True
+    below = _any_snapshot(table, begin.id - 1)
+    return below is not None and begin.properties.get(BASE_PROPERTY) == below.delta_manifest_list
+
+
+def _any_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
+    """Return a snapshot, or its long-lived changelog if it has expired, or None."""
+    snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+    return snapshot or find_changelog(table.io, table.paths, snapshot_id)
 
 
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:

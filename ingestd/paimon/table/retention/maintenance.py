@@ -6,8 +6,11 @@ partitions, so that files which these steps release are deleted with the snapsho
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from ingestd.errors import ConfigError, IngestdError, UnsupportedError
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.auto_tags import AutoTags, make_auto_tags, tags_to_expire
 from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
@@ -39,18 +42,38 @@ def run_maintenance(table: FileStoreTable, now_ms: int) -> MaintenanceResult:
     """Create tags; expire tags, partitions, snapshots and changelogs; mark partitions as done.
 
     The steps, which the options of the table enable, are executed in this order. `now_ms` is in
-    milliseconds of the epoch. Raises the errors of the steps; later steps are then not executed.
+    milliseconds of the epoch. Raises the errors of the steps; later steps are then not executed,
+    unless the error is about an option: no later attempt would succeed, and the files of the table
+    would grow without limit.
     """
     options = table.schema.options
     settings = expire_settings(options)
-    tags = make_auto_tags(table, options, now_ms)
-    expired_tags = tags_to_expire(table, options, now_ms)
+    steps = _Steps()
+    tags = steps.run(lambda: make_auto_tags(table, options, now_ms), AutoTags())
+    expired_tags = steps.run(lambda: tags_to_expire(table, options, now_ms), [])
     delete_tags(table, *expired_tags)
-    return MaintenanceResult(
-        tags,
-        tuple(expired_tags),
-        expire_partitions(table, options, now_ms),
-        expire_snapshots(table, settings, now_ms),
-        expire_changelogs(table, settings, now_ms),
-        mark_done_partitions(table, options, now_ms),
-    )
+    partitions = steps.run(lambda: expire_partitions(table, options, now_ms), ExpiredPartitions())
+    snapshots = expire_snapshots(table, settings, now_ms)
+    changelogs = expire_changelogs(table, settings, now_ms)
+    done = mark_done_partitions(table, options, now_ms)
+    if steps.error is not None:
+        raise steps.error
+    return MaintenanceResult(tags, tuple(expired_tags), partitions, snapshots, changelogs, done)
+
+
+_T = TypeVar("_T")
+
+
+class _Steps:
+    """Runs steps; `error` is the first error about an option that a step has raised."""
+
+    def __init__(self) -> None:
+        self.error: IngestdError | None = None
+
+    def run(self, step: Callable[[], _T], otherwise: _T) -> _T:
+        """Return the result of a step, or `otherwise` if it raises an error about an option."""
+        try:
+            return step()
+        except (ConfigError, UnsupportedError) as error:
+            self.error = self.error or error
+            return otherwise

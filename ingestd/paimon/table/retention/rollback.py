@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from ingestd.errors import CommitConflictError, ConfigError
 from ingestd.paimon.spec.snapshot import Snapshot, carried_properties, encode_snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids, cut_changelogs
+from ingestd.paimon.table.metadata.long_lived_changelogs import (
+    changelog_ids,
+    cut_changelogs,
+    without_deleted_changelog,
+)
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.time_travel import tag_path, tagged_snapshots
 from ingestd.paimon.table.retention.referenced_files import is_kept
@@ -119,7 +123,8 @@ def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
     io, paths, target = table.io, table.paths, plan.target
     if plan.restored:
         # Restored first, so that the table is never empty.
-        io.try_write_atomic(paths.snapshot(target.id), encode_snapshot(target))
+        restored = without_deleted_changelog(table, target)
+        io.try_write_atomic(paths.snapshot(target.id), encode_snapshot(restored))
         io.overwrite(paths.earliest_hint, str(target.id).encode())
     io.overwrite(paths.latest_hint, str(target.id).encode())
     for snapshot_id in reversed(snapshot_ids(io, paths)):

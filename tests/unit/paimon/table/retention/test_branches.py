@@ -8,6 +8,7 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot_id,
@@ -16,6 +17,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tag_names
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
+from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.referenced_files import all_branches, files_of
@@ -24,6 +26,8 @@ from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 from tests.support.stored_rows import forget_snapshots, stored_rows
+
+LATER = NOW_MS + 10_000_000
 
 
 @pytest.fixture
@@ -181,3 +185,43 @@ def test_snapshots_that_do_not_connect_with_those_of_the_branch_are_deleted(
     assert tag_names(table.io, table.paths) == ["two"]
     assert ids(forwarded) == {0, 1, 50, 51, 52}
     assert verify(forwarded) == []
+
+
+KEEPS_CHANGES = {
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "1",
+    "changelog.num-retained.min": "2",
+    "changelog.num-retained.max": "3",
+}
+
+
+@pytest.mark.parametrize("expired_on_branch", [False, True])
+def test_changes_that_the_branch_does_not_continue_are_not_kept(expired_on_branch: bool) -> None:
+    """Their expiry would delete the files that these changes have removed and the branch has."""
+    table = native_table("/w", [("id", "INT")], keys=["id"], io=MemoryFileIO())
+    settings = expire_settings(KEEPS_CHANGES)
+    for number in range(3):
+        put(table, [{"id": number}])
+    create_tag(table, "two", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
+    branch = create_branch(table, "fix", "two")
+    truncate_table(table, now_ms=NOW_MS)
+    for number in range(10, 13):
+        put(table, [{"id": number}])
+    put(branch, [{"id": 20}])
+    put(branch, [{"id": 21}])
+    if expired_on_branch:
+        expire_snapshots(branch, expire_settings({"snapshot.num-retained.min": "1"}), LATER)
+    expire_snapshots(table, settings, LATER)
+    assert changelog_ids(table) == [1, 2, 3, 4, 5, 6]
+    fast_forward(table, "fix")
+    assert changelog_ids(table) == ([] if expired_on_branch else [1])
+    drop_branch(table, "fix")
+    delete_tags(table, "two")
+    for number in range(30, 36):
+        put(table, [{"id": number}])
+    # The table keeps changes as long as snapshots from now on.
+    settings = expire_settings({"snapshot.num-retained.min": "1"})
+    expire_snapshots(table, settings, LATER)
+    expire_changelogs(table, settings, LATER)
+    assert ids(table) == {0, 1, 20, 21, *range(30, 36)}
+    assert verify(table) == []

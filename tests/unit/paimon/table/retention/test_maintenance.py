@@ -1,3 +1,6 @@
+import pytest
+
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
@@ -41,6 +44,25 @@ def test_what_the_options_ask_for_is_done_in_one_go() -> None:
     assert done.changelogs.ids == (1, 2)
     assert tag_names(made.io, made.paths) == ["2023-11-13"]
     assert verify(made) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tag__automatic_creation": "batch"},
+        {"tag__automatic_creation": "process-time", "tag__creation_delay": "2 d"},
+        {"partition__expiration_time": "1 d", "partition__timestamp_formatter": "HH"},
+    ],
+)
+def test_an_option_that_is_not_supported_is_named_and_keeps_no_snapshot(
+    options: dict[str, str],
+) -> None:
+    made = table(snapshot__num_retained__min="1", **options)
+    create_tag(made, "short", read_snapshot(made.io, made.paths, 2), retained_ms=1, now_ms=NOW_MS)
+    with pytest.raises((ConfigError, UnsupportedError), match="option '"):
+        run_maintenance(made, NOW_MS + DAY)
+    assert snapshot_ids(made.io, made.paths) == [4]
+    assert tag_names(made.io, made.paths) == []
 
 
 def test_a_table_that_asks_for_nothing_is_left_alone() -> None:

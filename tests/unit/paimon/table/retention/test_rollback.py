@@ -18,6 +18,8 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+from ingestd.paimon.table.read.incremental_read import read_changelog
+from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback, rollback
@@ -72,6 +74,25 @@ def test_an_expired_snapshot_comes_back_by_its_tag(table: FileStoreTable) -> Non
     assert snapshot_ids(table.io, table.paths) == [2]
     assert sorted(row["id"] for row in stored_rows(table)) == [1, 2]
     assert verify(table) == []
+
+
+@pytest.mark.parametrize("on_branch", [False, True])
+def test_an_expired_snapshot_comes_back_without_the_changes_that_expired_with_it(
+    on_branch: bool,
+) -> None:
+    options = {"changelog-producer": "input"}
+    table = native_table("/w", [("id", "INT")], keys=["id"], options=options, io=MemoryFileIO())
+    for number in range(1, 4):
+        put(table, [{"id": number}])
+    tag(table, "old", 2)
+    retention = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"}
+    expire_snapshots(table, expire_settings({**retention, **options}), NOW_MS + 1)
+    if on_branch:
+        table = create_branch(table, "fix", "old")
+    else:
+        rollback(table, plan_rollback(table, tagged_snapshot(table, "old")))
+    put(table, [{"id": 9}])
+    assert read_changelog(table).column("_snapshot").to_pylist() == [3]
 
 
 def test_the_newest_snapshot_may_be_the_target(table: FileStoreTable) -> None:
