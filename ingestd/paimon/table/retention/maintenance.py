@@ -7,7 +7,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapsh
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ingestd.errors import ConfigError, IngestdError, UnsupportedError
@@ -42,23 +42,40 @@ def run_maintenance(table: FileStoreTable, now_ms: int) -> MaintenanceResult:
     """Create tags; expire tags, partitions, snapshots and changelogs; mark partitions as done.
 
     The steps, which the options of the table enable, are executed in this order. `now_ms` is in
-    milliseconds of the epoch. Raises the errors of the steps; later steps are then not executed,
+    milliseconds of the epoch. Snapshots and changelogs expire repeatedly until none is due: the
+    limit of a single expiry (`snapshot.expire.limit`) may be less than what a stream commits in the
+    time between two calls. Raises the errors of the steps; later steps are then not executed,
     unless the error is about an option: no later attempt would succeed, and the files of the table
     would grow without limit.
     """
     options = table.schema.options
     settings = expire_settings(options)
-    steps = _Steps()
+    steps, no_tags = _Steps(), tuple[str, ...]()
     tags = steps.run(lambda: make_auto_tags(table, options, now_ms), AutoTags())
-    expired_tags = steps.run(lambda: tags_to_expire(table, options, now_ms), [])
+    expired_tags = steps.run(lambda: tuple(tags_to_expire(table, options, now_ms)), no_tags)
     delete_tags(table, *expired_tags)
     partitions = steps.run(lambda: expire_partitions(table, options, now_ms), ExpiredPartitions())
-    snapshots = expire_snapshots(table, settings, now_ms)
-    changelogs = expire_changelogs(table, settings, now_ms)
+    snapshots = _until_done(lambda: expire_snapshots(table, settings, now_ms))
+    changelogs = _until_done(lambda: expire_changelogs(table, settings, now_ms))
     done = mark_done_partitions(table, options, now_ms)
     if steps.error is not None:
         raise steps.error
-    return MaintenanceResult(tags, tuple(expired_tags), partitions, snapshots, changelogs, done)
+    return MaintenanceResult(tags, expired_tags, partitions, snapshots, changelogs, done)
+
+
+def _until_done(expire: Callable[[], Expiry]) -> Expiry:
+    """Call `expire` until nothing more expires; return the sum of the results."""
+    done = expire()
+    # Ids that are not new are those of files that cannot be deleted.
+    while done.ids and (more := expire()).ids and more.ids[-1] > done.ids[-1]:
+        done = replace(
+            more,
+            ids=(*done.ids, *more.ids),
+            files=(*done.files, *more.files),
+            kept_as_changelogs=(*done.kept_as_changelogs, *more.kept_as_changelogs),
+            consumers=(*done.consumers, *more.consumers),
+        )
+    return done
 
 
 _T = TypeVar("_T")

@@ -65,6 +65,22 @@ def test_an_option_that_is_not_supported_is_named_and_keeps_no_snapshot(
     assert tag_names(made.io, made.paths) == []
 
 
+def test_all_snapshots_and_changes_that_are_due_expire_whatever_the_limit_of_an_expiry() -> None:
+    made = table(
+        snapshot__num_retained__min="1",
+        snapshot__expire__limit="2",
+        changelog__num_retained__min="3",
+    )
+    for number in range(4, 9):
+        put(made, [{"id": number, "dt": "x"}])
+    done = run_maintenance(made, NOW_MS + DAY)
+    assert done.snapshots.ids == done.snapshots.kept_as_changelogs == tuple(range(1, 9))
+    assert done.changelogs.ids == tuple(range(1, 7))
+    assert len(set(done.snapshots.files)) == len(done.snapshots.files)
+    assert snapshot_ids(made.io, made.paths) == [9]
+    assert verify(made) == []
+
+
 def test_a_table_that_asks_for_nothing_is_left_alone() -> None:
     made = table()
     done = run_maintenance(made, NOW_MS)
