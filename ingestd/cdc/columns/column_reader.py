@@ -22,7 +22,13 @@ from ingestd.cdc.columns.unavailable import BASE64, TEXTS
 from ingestd.cdc.columns.wire_column import WireColumn, recast
 from ingestd.cdc.record_errors import PARSE_ERRORS
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
-from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    NESTED_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
 
 WireType = Any
 Value = Any
@@ -275,22 +281,36 @@ def from_present(convert: Callable[[list[Any]], Array]) -> Build:
     return build
 
 
-def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> ColumnReader:
-    """Return a reader that converts JSON values one by one; `convert` takes the JSON text."""
+def raw_reader(
+    convert: Callable[[bytes], Any],
+    arrow_type: pa.DataType,
+    find: unavailable.Find = unavailable.find_raw,
+) -> ColumnReader:
+    """Return a reader that converts JSON values one by one; `convert` takes the JSON text.
+
+    `find` finds placeholders in these texts.
+    """
 
     def build(values: Values) -> Array:
         cells = [None if v is None or v is UNSET else convert(bytes(v)) for v in values]
         return pa.array(cells, arrow_type)
 
-    return ColumnReader(msgspec.Raw, build, unavailable.find_raw)
+    return ColumnReader(msgspec.Raw, build, find)
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
     """Return a reader for columns of this type that accepts every kind of JSON value.
 
-    It converts values one by one, so it is slower than all other readers.
+    It converts values one by one, so it is slower than all other readers. It finds the same
+    placeholders as the reader that is chosen if all values are of the usual kind.
     """
-    return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
+    find: unavailable.Find = unavailable.find_nothing
+    if data_type.root in CHARACTER_ROOTS | NESTED_ROOTS:
+        find = unavailable.find_raw
+    elif data_type.root in BINARY_ROOTS:
+        find = unavailable.find_raw_bytes
+    arrow_type = to_arrow_type(data_type)
+    return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), arrow_type, find)
 
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:

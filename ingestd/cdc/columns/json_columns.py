@@ -262,7 +262,10 @@ def _decimal(data_type: DataType, scale: int, kinds: JsonKinds, *, base64: bool)
         return ColumnReader(bytes, build, unavailable.find_bytes, encoding)
     if not base64 and kinds <= NUMBER_KINDS | TEXT_KINDS:
         return decimal_numbers(data_type)
-    return raw_reader(lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type)
+    find = unavailable.find_raw_bytes if base64 else unavailable.find_nothing
+    return raw_reader(
+        lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type, find
+    )
 
 
 def _unscaled(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
@@ -281,8 +284,9 @@ def _unscaled(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 
 
 def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
+    find = unavailable.find_raw_bytes if base64 else unavailable.find_nothing
     return raw_reader(
-        lambda raw: raw_cells.number_text_cell(raw, scale, base64=base64), pa.string()
+        lambda raw: raw_cells.number_text_cell(raw, scale, base64=base64), pa.string(), find
     )
 
 

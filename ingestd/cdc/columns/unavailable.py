@@ -30,6 +30,7 @@ Find = Callable[[Sequence[Any]], list[int]]
 """Returns the indices of placeholders in the decoded values of a column."""
 
 _LENGTHS = [len(text) for text in TEXTS]
+_RAW_BASE64 = msgspec.json.encode(BASE64)
 _RAW_MAP = b'{"' + BYTES + b'"'
 _RAW_FORMS = frozenset(
     {
@@ -62,6 +63,15 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
         index
         for index, value in enumerate(values)
         if isinstance(value, msgspec.Raw) and _is_raw_placeholder(bytes(value))
+    ]
+
+
+def find_raw_bytes(values: Sequence[Any]) -> list[int]:
+    """Return the indices of the placeholders of bytes in the JSON texts of a column of bytes."""
+    return [
+        index
+        for index, value in enumerate(values)
+        if isinstance(value, msgspec.Raw) and bytes(value) == _RAW_BASE64
     ]
 
 

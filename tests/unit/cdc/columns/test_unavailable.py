@@ -82,3 +82,17 @@ def test_marks_of_long_chunks_stay_with_their_rows() -> None:
 def test_only_texts_as_long_as_a_placeholder_are_looked_at(text: str, expected: bool) -> None:
     texts = pa.array(["cut off", "x", text, None])
     assert unavailable.may_hold_text(texts.slice(1)) is expected
+
+
+@pytest.mark.parametrize("placeholder", [unavailable.TEXT, unavailable.BASE64])
+@pytest.mark.parametrize("kind", ["DATE", "TIME(3)", "TIMESTAMP(6)", "DOUBLE", "BIGINT", "BOOLEAN"])
+def test_columns_without_placeholders_have_none_among_values_of_all_kinds(
+    kind: str, placeholder: str
+) -> None:
+    """Values of these types are never stored out of line, so that no update leaves them out."""
+    declared = {TABLE: {"v": parse_type(kind)}}
+    for others in ([], [5, "x", True, [1], 1.5]):
+        events = [event("c", {"id": n, "v": v}) for n, v in enumerate([placeholder, *others])]
+        decoded = load_data_format("debezium-json").decode(chunk(events), {}, declared)
+        assert 0 in {bad.offset for bad in decoded.rejected}
+        assert not any(batch.unavailable for batch in decoded.batches)
