@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "4"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 DRIVER, WORKER, MAINTENANCE = "driver", "ingestd-worker", "ingestd-maint"
 VICTIMS = {DRIVER: 35, WORKER: 35, MAINTENANCE: 30}
-PAUSE = 2.5
+PAUSE = 2.5 if LONG else 1.6
 STANDSTILL = 300
 OPTIONS = {
     "num-sorted-run.compaction-trigger": "3",
@@ -46,7 +46,7 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
     dice = random.Random(SEED)
     ledger = Ledger(f"k{uuid.uuid4().hex[:8]}", EVENTS)
     piece = EVENTS // (KILLS + 1)
-    rows = max(100, piece // 12)
+    rows = max(100, piece // 8)
     config = pipeline(
         tmp_path,
         broker.bootstrap,

@@ -254,20 +254,24 @@ def test_an_unknown_property_is_named() -> None:
         read(source, "t", 0, 1)
 
 
-def test_a_broker_that_goes_away_is_waited_for_and_then_named(broker: DevBroker) -> None:
-    with DevBroker() as mortal:
-        topic = fresh_topic(mortal)
-        produce(mortal, topic, [(None, b"x")] * 10)
-        source = source_of(mortal, topic)
-        assert len(values(read(source, topic, 0, 10))) == 10
-        mortal.kill()
-        text = (
-            rf"{topic}/0 .* returned no record for 2 s at offset 3 .*{mortal.bootstrap}; the client"
-        )
-        with pytest.raises(SourceError, match=text):
-            read(source, topic, 3, 10, stall_seconds=2.0)
-        mortal.restart()
-        assert offsets(read(source, topic, 3, 10)) == list(range(3, 10))
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[DevBroker]:
+    """A broker that is killed and started again."""
+    with DevBroker() as running:
+        yield running
+
+
+def test_a_broker_that_goes_away_is_waited_for_and_then_named(mortal: DevBroker) -> None:
+    topic = fresh_topic(mortal)
+    produce(mortal, topic, [(None, b"x")] * 10)
+    source = source_of(mortal, topic)
+    assert len(values(read(source, topic, 0, 10))) == 10
+    mortal.kill()
+    text = rf"{topic}/0 .* returned no record for 2 s at offset 3 .*{mortal.bootstrap}; the client"
+    with pytest.raises(SourceError, match=text):
+        read(source, topic, 3, 10, stall_seconds=2.0)
+    mortal.restart()
+    assert offsets(read(source, topic, 3, 10)) == list(range(3, 10))
 
 
 def test_a_read_that_is_given_up_does_not_spoil_the_next_one(broker: DevBroker) -> None:

@@ -23,7 +23,7 @@ def pipeline(
 ) -> dict[str, Any]:
     """One source of Debezium JSON whose topics match a pattern, into the warehouse in `folder`."""
     return {
-        "pipeline": {"name": name, "trigger": "100ms"},
+        "pipeline": {"name": name, "trigger": "200ms"},
         "warehouse": {"path": str(folder / "warehouse"), "database": DATABASE},
         "sources": {
             "shop": {
