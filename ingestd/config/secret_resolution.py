@@ -1,7 +1,7 @@
 """Resolve references to secrets when a configuration is loaded, and mask the secrets in logs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 
 from ingestd.config.document import Document, Path, Tree, walk
@@ -16,6 +16,8 @@ from ingestd.secret_references import (
 
 _FEWEST_OF_A_PART = 8
 """Shorter values within a text, such as the name of an environment, are not masked alone."""
+_PLACES = ("bootstrap.servers", "path")
+"""Keys whose values are shown also if they come from references: they say where an error is."""
 _OTHER_DOLLARS = ("routing", "rules")
 """The path below which `${name}` refers to a group of a pattern."""
 
@@ -47,13 +49,22 @@ def resolve_references(
         except UnresolvedError as error:
             issues.append(ValidationIssue.at(document, path, str(error)))
             return tree
-        # A message can quote a part of the text, such as of an expression or a URL.
-        add_secrets(value for value in parts if len(value) >= _FEWEST_OF_A_PART)
+        add_secrets(_secret_parts(path, parts))
         return text
 
     resolved = replaced(document.tree, ())
     _register(document.tree, resolved)
     return resolved, issues
+
+
+def _secret_parts(path: Path, parts: Sequence[str]) -> list[str]:
+    """Return the values of references that are masked also without the text around them.
+
+    A message can quote a part of the text, such as of an expression or a URL.
+    """
+    if path[-1] in _PLACES:
+        return []
+    return [value for value in parts if len(value) >= _FEWEST_OF_A_PART]
 
 
 _URL_PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
@@ -69,7 +80,9 @@ def _register(raw: Tree, resolved: Tree) -> None:
     secrets = {
         path: value
         for path, value in walk(resolved)
-        if value and (value != before[path] or is_secret_name(str(path[-1])))
+        if value
+        and path[-1] not in _PLACES
+        and (value != before[path] or is_secret_name(str(path[-1])))
     }
     add_secrets(secrets.values())
     add_secrets(

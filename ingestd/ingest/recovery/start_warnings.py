@@ -185,7 +185,7 @@ def unused_warnings(settings: PipelineSettings, tables: AbstractSet[str]) -> Ite
 def source_warnings(
     settings: PipelineSettings, clusters: Mapping[str, TopicCluster], *, is_first: bool
 ) -> Iterator[str]:
-    """Yield warnings about topic patterns that match no topic, and about consumer groups.
+    """Yield warnings about topics that do not exist, and about consumer groups.
 
     A group is reported if it has offsets although `is_first`, because the warehouse may have been
     moved, or if its offsets cannot be read. `is_first` is whether the warehouse has no progress of
@@ -197,8 +197,18 @@ def source_warnings(
         partitions = cluster.list_topic_partitions()
         if not partitions and source.topic_pattern is not None:
             yield from _unmatched(source, cluster.existing_topics())
+        if missing := sorted(set(source.topics) - partitions.keys()):
+            yield _missing(source, missing, cluster.existing_topics())
         if partitions and is_first and source.startup_mode != "group-offsets":
             yield from _other_warehouse(settings, source, cluster, partitions)
+
+
+def _missing(source: KafkaSource, missing: Sequence[str], existing: AbstractSet[str]) -> str:
+    close = difflib.get_close_matches(missing[0], sorted(existing - set(source.topics)), n=1)
+    return (
+        f"source {source.name}: no topic {', '.join(missing)} at {source.bootstrap}; it is read "
+        f"from its beginning once it exists{f', or did you mean {close[0]}?' if close else ''}"
+    )
 
 
 def _unmatched(source: KafkaSource, existing: AbstractSet[str]) -> Iterator[str]:

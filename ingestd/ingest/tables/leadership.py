@@ -167,9 +167,7 @@ class Leadership:
     def _fenced(self, leader: str) -> FencedError:
         """Return the error for a process that lost its leadership; `leader` is "" if unknown."""
         what = f"another daemon has taken over ({leader})"
-        way_out = (
-            "run only one of the two, or start it again if that was a command (`ingestd begin`)"
-        )
+        way_out = "run only one of the two; after a command, as `ingestd begin`, start it again"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"
             way_out = "start it again"

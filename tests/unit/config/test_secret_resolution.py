@@ -55,6 +55,18 @@ def test_a_reference_to_nothing_is_a_fault_with_its_line(
     assert message in issues[0]
 
 
+def test_addresses_of_brokers_and_the_warehouse_are_shown_with_their_passwords_masked(
+    tmp_path: Path,
+) -> None:
+    text = "warehouse: {path: '${env:PLACE}'}\nkafka: {bootstrap.servers: '${env:BROKERS}'}"
+    environ = {"PLACE": "warehouse", "BROKERS": "broker-0:9092"}
+    assert resolved(text, tmp_path, environ)[1] == []
+    shown = "no topic at broker-0:9092, no warehouse at /here/warehouse"
+    assert log.redact(shown) == shown
+    resolved(text, tmp_path, {**environ, "PLACE": "hdfs://me:hush-hush@name/lake"})
+    assert log.redact("hdfs://me:hush-hush@name/lake") == "hdfs://me:******@name/lake"
+
+
 def test_a_file_that_is_no_secret_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (65 << 10))
     _, issues = resolved("a: ${file:large}", tmp_path)

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from ingestd.errors import SourceError
 from ingestd.ingest.recovery.start_warnings import source_warnings
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.kafka.properties import KafkaSource
 from tests.support.registries import pipeline_of
 
+AT = {"bootstrap.servers": "b:1"}
 EXISTING = frozenset({"shop.orders", "shop.users", "_schemas"})
 
 
@@ -49,17 +48,23 @@ def test_a_pattern_without_a_match_is_named_with_the_nearest_topics(tmp_path: Pa
     assert "_schemas" not in warning
 
 
-@pytest.mark.parametrize(
-    ("source", "selected"),
-    [
-        (KafkaSource("shop", (), topic_pattern=r"shop\..*"), ("shop.orders",)),
-        (KafkaSource("shop", ("later",)), ()),
-    ],
-)
-def test_a_match_and_topics_by_name_are_not_warned_of(
-    tmp_path: Path, source: KafkaSource, selected: tuple[str, ...]
-) -> None:
-    assert warnings(tmp_path, source, Cluster(selected)) == []
+def test_topics_that_exist_are_not_warned_of(tmp_path: Path) -> None:
+    for source in (
+        KafkaSource("shop", (), topic_pattern=r"shop\..*"),
+        KafkaSource("shop", ("shop.orders",)),
+    ):
+        assert warnings(tmp_path, source, Cluster(("shop.orders",))) == []
+
+
+def test_a_named_topic_that_does_not_exist_is_named_with_the_nearest(tmp_path: Path) -> None:
+    source = KafkaSource("shop", ("shop.order", "shop.users"), properties=AT)
+    [warning] = warnings(tmp_path, source, Cluster(("shop.users",)))
+    assert warning == (
+        "source shop: no topic shop.order at b:1; it is read from its beginning once it exists, or "
+        "did you mean shop.orders?"
+    )
+    [warning] = warnings(tmp_path, KafkaSource("shop", ("later",), properties=AT), Cluster())
+    assert warning.endswith("once it exists")
 
 
 def test_a_group_with_offsets_is_named_if_the_warehouse_has_no_progress(tmp_path: Path) -> None:
