@@ -22,7 +22,7 @@ from ingestd.cdc.source_position import effective_positions
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.kept_deletes import deletes_without_column, keep_deletes
-from ingestd.ingest.rows.omitted_values import omitted_sequences
+from ingestd.ingest.rows.omitted_values import deletes_without_sequence, omitted_sequences
 from ingestd.ingest.rows.partition_names import unnamed_partitions
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
 from ingestd.ingest.rows.row_shape import (
@@ -185,6 +185,7 @@ def _reshaped(
 ) -> ShapedBatch:
     """Return the batch with the rows and columns that its target requires."""
     shape, context = target.shape, target.context
+    batch = deletes_without_sequence(batch, context, shape)
     shaped = (
         ShapedBatch(batch) if shape is None else apply_shape(shape, batch, chunk, source, context)
     )
@@ -445,8 +446,7 @@ def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always
         both_text = {target.root, batch.types[name].root} <= CHARACTER_ROOTS
         if not both_text or target.root == "CHAR":
             return False
-    values, failed = cast_values(batch.columns.column(name), batch.types[name], target)
-    del values
+    failed = cast_values(batch.columns.column(name), batch.types[name], target)[1]
     return not bool(failed.any())
 
 

@@ -1,13 +1,17 @@
 """Read the columns of rows that mark which values the source omitted, and mark those of deletes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.base import ChangeBatch
 from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.row_shape import RowShape
+from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -44,6 +48,29 @@ def _marked(rows: pa.Table, mark: str) -> Mask:
     marks: Any = rows.column(mark)
     mask: Mask = np.asarray(marks.fill_null(False))
     return mask
+
+
+def deletes_without_sequence(
+    batch: ChangeBatch, target: TableContext | None, shape: RowShape | None
+) -> ChangeBatch:
+    """Mark the sequence of deletes as omitted, as their before images may have made-up values.
+
+    The connector for PostgreSQL sends such values of NOT NULL columns unless the table has REPLICA
+    IDENTITY FULL. `target` is the state of the table (None: the table does not exist), and `shape`
+    states from which columns of the source its columns come.
+    """
+    deletes = batch.row_kind == RowKind.DELETE
+    fields = () if target is None else target.table.merge_rules.sequence_fields
+    if not fields or not bool(deletes.any()):
+        return batch
+    names = set(fields)
+    if shape is not None:
+        names = set().union(*map(shape.settings.sources_of, fields))
+        names |= {shape.aliases[name] for name in names & shape.aliases.keys()}
+    marks = {
+        name: deletes | batch.unavailable.get(name, False) for name in names & batch.types.keys()
+    }
+    return replace(batch, unavailable={**batch.unavailable, **marks})
 
 
 def omitted_sequences(columns: Mapping[str, Values], rules: MergeRules) -> dict[str, Values]:

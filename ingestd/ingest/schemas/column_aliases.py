@@ -55,7 +55,9 @@ def _marks(
     for name, left_out in batch.unavailable.items():
         new = new_names.get(name, name)
         marks[new] = left_out | marks[new] if new in marks else left_out
-    for new in set(new_names.values()) & marks.keys() & values.keys():
+    present = {*batch.types, *batch.unavailable}
+    both = {new for old, new in new_names.items() if {old, new} <= present}
+    for new in both & marks.keys() & values.keys():
         marks[new] = marks[new] & np.asarray(values[new].is_null())
     return marks
 
