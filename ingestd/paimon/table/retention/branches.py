@@ -11,6 +11,11 @@ from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.snapshot import BASE_PROPERTY, Snapshot, encode_snapshot
+from ingestd.paimon.table.metadata.file_store_scan import (
+    live_entries,
+    live_files,
+    read_manifest_list,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import (
     cut_changelogs,
@@ -37,6 +42,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 from ingestd.paimon.table.retention.tags import check_name
 
+_FORWARDED = "fast-forward-"
 _BRANCH_OPTIONS = (honoured.SCAN_FALLBACK.name, "scan.primary-branch")
 
 
@@ -105,34 +111,54 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     first = ids[0]
     begin = read_snapshot(io, branch_paths, first)
     first_schema = begin.schema_id
-    cut_changelogs(table, first - 1 if _continues_changes(table, begin) else 0)
+    continues = _continues(table, begin)
+    cut_changelogs(table, first - 1 if continues else 0)
     _delete_from(table, first, min([first, *replaced]), max(schema_ids(io, branch_paths)))
     for schema_id in schema_ids(io, branch_paths):
         if schema_id >= first_schema:
             io.overwrite(paths.schema(schema_id), io.read_bytes(branch_paths.schema(schema_id)))
-    for tag in tag_names(io, branch_paths):
+    branch_tags = tag_names(io, branch_paths)
+    for tag in branch_tags:
         io.overwrite(tag_path(paths, tag), io.read_bytes(tag_path(branch_paths, tag)))
+    if not continues:
+        _tag_begin(table, begin, branch_tags)
     for snapshot_id in ids:
         _copy(io, branch_paths.snapshot(snapshot_id), paths.snapshot(snapshot_id))
     write_hints(io, paths, ids[-1])
     return replaced
 
 
-def _continues_changes(table: FileStoreTable, begin: Snapshot) -> bool:
-    """Return whether the table's changes before a snapshot of a branch are also the branch's.
+def _continues(table: FileStoreTable, begin: Snapshot) -> bool:
+    """Return whether the table's history before a snapshot of a branch is also the branch's.
 
-    They certainly are if the table has the snapshot `begin`, or the one on which it was committed.
+    It certainly is if the table has the snapshot `begin`, or the one on which it was committed.
     """
-    if is_same_snapshot(_any_snapshot(table, begin.id), begin):
+    io, paths = table.io, table.paths
+    own = find_snapshot(io, paths, begin.id) or find_changelog(io, paths, begin.id)
+    if is_same_snapshot(own, begin):
         return True
-    below = _any_snapshot(table, begin.id - 1)
-    return below is not None and begin.properties.get(BASE_PROPERTY) == below.delta_manifest_list
+    below = find_snapshot(io, paths, begin.id - 1)
+    if below is not None:
+        return _is_base(table, below, begin)
+    kept = find_changelog(io, paths, begin.id - 1)
+    return kept is not None and begin.properties.get(BASE_PROPERTY) == kept.delta_manifest_list
 
 
-def _any_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
-    """Return a snapshot, or its long-lived changelog if it has expired, or None."""
-    snapshot = find_snapshot(table.io, table.paths, snapshot_id)
-    return snapshot or find_changelog(table.io, table.paths, snapshot_id)
+def _tag_begin(table: FileStoreTable, begin: Snapshot, branch_tags: list[str]) -> None:
+    """Tag the first snapshot of a branch that does not continue the history of the table.
+
+    Expiry keeps a file that the nearest older tag has, and a tag of the other history may not have
+    a file that an older tag shares with the branch. Nothing is done if there are no such two tags.
+    The tag of an earlier fast-forward is not needed any more.
+    """
+    names = set(tag_names(table.io, table.paths))
+    former = {name for name in names if name.startswith(_FORWARDED)}
+    for name in former:
+        table.io.delete_quietly(tag_path(table.paths, name))
+    names -= former
+    if len(names) > 1 and not names <= set(branch_tags):
+        path = tag_path(table.paths, f"{_FORWARDED}{begin.id}")
+        table.io.overwrite(path, encode_snapshot(begin))
 
 
 def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
@@ -140,7 +166,8 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
 
     These are the snapshots from the first id of the branch on. All snapshots are replaced, unless
     the snapshot before that id is the one on which the first snapshot of the branch was committed.
-    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot.
+    Raises ConfigError if the branch is the table's own, does not exist or has no snapshot, and
+    FormatError if a manifest is missing or damaged.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
@@ -151,10 +178,24 @@ def replaced_snapshots(table: FileStoreTable, name: str) -> list[int]:
         raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
     ids = snapshot_ids(table.io, table.paths)
     below = find_snapshot(table.io, table.paths, first - 1)
-    base = read_snapshot(source.io, source.paths, first).properties.get(BASE_PROPERTY)
-    # Snapshots of Java do not name their base.
-    continues = below is not None and base in (None, below.delta_manifest_list)
+    begin = read_snapshot(source.io, source.paths, first)
+    continues = below is not None and _is_base(table, below, begin)
     return [id_ for id_ in ids if id_ >= first] if continues else ids
+
+
+def _is_base(table: FileStoreTable, below: Snapshot, begin: Snapshot) -> bool:
+    """Return whether `begin`, of a branch, was committed on the table's snapshot `below`.
+
+    Many snapshots do not name their base, such as those of compactions and of other programs. Then
+    the files of `below` must be those of the base list of `begin`: an expiry of snapshots deletes
+    the files that are not in the next one.
+    """
+    named = begin.properties.get(BASE_PROPERTY)
+    if named is not None:
+        return named == below.delta_manifest_list
+    manifests = read_manifest_list(table.io, table.paths, begin.base_manifest_list)
+    base, live = live_entries(table, manifests), live_files(table, below)
+    return {entry.identifier for entry in base} == {entry.identifier for entry in live}
 
 
 def _delete_from(table: FileStoreTable, first_tag: int, first: int, last_schema: int) -> None:

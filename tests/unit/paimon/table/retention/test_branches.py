@@ -15,7 +15,13 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     read_snapshot,
     snapshot_ids,
 )
-from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tag_names
+from ingestd.paimon.table.metadata.time_travel import (
+    branch_names,
+    on_branch,
+    tag_names,
+    tagged_snapshot,
+)
+from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
 from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
 from ingestd.paimon.table.retention.expire_plan import expire_settings
@@ -225,3 +231,58 @@ def test_changes_that_the_branch_does_not_continue_are_not_kept(expired_on_branc
     expire_changelogs(table, settings, LATER)
     assert ids(table) == {0, 1, 20, 21, *range(30, 36)}
     assert verify(table) == []
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_a_branch_that_states_no_base_continues_snapshots_whose_files_it_has(
+    diverged: bool,
+) -> None:
+    table = native_table("/w", [("id", "INT")], keys=["id"], io=MemoryFileIO())
+    for number in range(2):
+        put(table, [{"id": number}])
+    create_tag(table, "two", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
+    branch = create_branch(table, "fix", "two")
+    for number in range(20, 22):
+        put(branch, [{"id": number}])
+    if diverged:
+        truncate_table(table, now_ms=NOW_MS)
+    else:
+        fast_forward(table, "fix")
+    few = expire_settings({"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"})
+    expire_snapshots(branch, few, LATER)
+    replaced = fast_forward(table, "fix")
+    assert replaced == ([1, 2, 3] if diverged else [4])
+    drop_branch(table, "fix")
+    delete_tags(table, "two")
+    put(table, [{"id": 30}])
+    expire_snapshots(table, few, LATER)
+    assert ids(table) == {0, 1, 20, 21, 30}
+    assert verify(table) == []
+
+
+def test_tags_that_the_branch_does_not_continue_hide_none_that_it_does() -> None:
+    """An expiry looks for the files that it deletes in the nearest older tag only."""
+    table = native_table("/w", [("id", "INT")], keys=["id"], io=MemoryFileIO())
+    for number in range(2):
+        put(table, [{"id": number}])
+    create_tag(table, "two", read_snapshot(table.io, table.paths, 2), now_ms=NOW_MS)
+    branch = create_branch(table, "fix", "two")
+    truncate_table(table, now_ms=NOW_MS)
+    create_tag(table, "own", read_snapshot(table.io, table.paths, 3), now_ms=NOW_MS)
+    for number in range(20, 22):
+        put(branch, [{"id": number}])
+    few = expire_settings({"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"})
+    expire_snapshots(branch, few, LATER)
+    assert fast_forward(table, "fix") == [1, 2, 3]
+    drop_branch(table, "fix")
+    truncate_table(table, now_ms=NOW_MS)
+    put(table, [{"id": 30}])
+    expire_snapshots(table, few, LATER)
+    assert {row["id"] for row in tagged_rows(table, "two")} == {0, 1}
+    assert verify(table) == []
+    assert tag_names(table.io, table.paths) == ["fast-forward-4", "own", "two"]
+
+
+def tagged_rows(table: FileStoreTable, tag: str) -> list[dict[str, int]]:
+    parts = TableReader(table).rows(tagged_snapshot(table, tag))
+    return [row for part in parts for row in part.to_pylist()]
