@@ -17,7 +17,7 @@ from typing import Any
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.spec.data_types import RowKind, parse_type
 from ingestd.paimon.spec.predicate_text import parse_predicate
-from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -155,7 +155,7 @@ class MixedLife:
         """Do something, and compare."""
         steps = [
             self.write, self.write, self.java_writes, self.compact, self.java_compacts,
-            self.add_column, self.branch, self.mark_done, self.filter_by_key,
+            self.add_column, self.rename_column, self.branch, self.mark_done, self.filter_by_key,
         ]  # fmt: skip
         taken = self.random.choice(steps)
         taken()
@@ -233,6 +233,25 @@ class MixedLife:
         """Add a column, which no row fills."""
         self.done.append("add column")
         self.table = alter(self.table, AddColumn(f"e{len(self.done)}", parse_type("INT")))
+
+    def rename_column(self) -> None:
+        """Rename a column, and whatever names it."""
+        case, old = self.case, self.random.choice([name for name, _ in self.case.columns[1:]])
+        new = f"{old}_"
+        self.done.append(f"rename {old}")
+        self.table = alter(self.table, RenameColumn(old, new))
+
+        def renamed(row: Mapping[str, Any]) -> dict[str, Any]:
+            return {new if name == old else name: cell for name, cell in row.items()}
+
+        self.case = replace(
+            case,
+            columns=[*renamed(dict(case.columns)).items()],
+            options=dict(self.table.schema.options),
+            unordered=tuple(renamed(dict.fromkeys(case.unordered))),
+            batches=[[renamed(row) for row in batch] for batch in case.batches],
+        )
+        self.write()  # so that a branch begins with the new name
 
     def branch(self) -> None:
         """Write a branch that begins here, and forward the table to it, or drop it."""
