@@ -18,7 +18,7 @@ from ingestd.cdc.avro.arrow_types import json_texts
 from ingestd.cdc.avro.envelope import Changes, source_positions, source_snapshots
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.record_columns import record_columns
-from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.base import ChangeBatch, ColumnTypes
 from ingestd.cdc.change_images import Cells, Image, OverlaidImage, invalid_values
 from ingestd.cdc.columns import unavailable
 from ingestd.cdc.columns.arrow_calls import (
@@ -42,7 +42,7 @@ from ingestd.cdc.columns.decimal_columns import from_unscaled, plain_number, uns
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import kinds_of
 from ingestd.cdc.columns.temporal_columns import read_texts, time_of_day
-from ingestd.cdc.columns.wire_column import Meaning, WireColumn, recast
+from ingestd.cdc.columns.wire_column import Meaning, WireColumn, key_column, recast
 from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.paimon.spec.arrow import Array, list_offsets, to_arrow_type
@@ -294,6 +294,34 @@ class AvroChanges:
     keys: Mapping[str, AvroColumn] | None
     offsets: npt.NDArray[np.int64]
     images: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        changes: Changes,
+        columns: Mapping[str, WireColumn],
+        nodes: Mapping[str, AvroNode | None],
+        keys: Mapping[str, AvroColumn] | None,
+        declared: ColumnTypes,
+        offsets: npt.NDArray[np.int64],
+        *,
+        images: bool = False,
+    ) -> "AvroChanges":
+        """Return changes whose row and key columns have the `declared` types.
+
+        `columns` and `nodes` are those of rows. The type of a key column is the one in rows, if
+        rows have the column.
+        """
+        of_keys = {
+            name: key_column(columns.get(name, field.column))
+            for name, field in (keys or {}).items()
+        }
+        typed = {
+            name: column.declared_as(declared.get(name))
+            for name, column in {**columns, **of_keys}.items()
+        }
+        keys = keys and {name: replace(field, column=typed[name]) for name, field in keys.items()}
+        return cls(changes, typed, nodes, keys, offsets, images)
 
     def take(self, indices: Indices) -> "AvroChanges":
         """Return only the changes at these ascending indices."""

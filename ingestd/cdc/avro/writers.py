@@ -20,6 +20,11 @@ class AvroRecord:
     node: AvroNode
     columns: Mapping[str, WireColumn]
 
+    @property
+    def nodes(self) -> dict[str, AvroNode]:
+        """The types of the fields by name."""
+        return dict(zip(self.node.names, self.node.children, strict=True))
+
 
 class AvroWriters:
     """A cache of parsed writer schemas, by the reference to the schema in messages.

@@ -110,13 +110,20 @@ class WireColumn:
         """The Paimon type of the column in the table: as declared, or else as in messages."""
         return self.data_type if self.declared is None else self.declared
 
-    def declared_as(self, declared: DataType) -> "WireColumn":
-        """Return the column with a declared type.
+    def declared_as(self, declared: DataType | None) -> "WireColumn":
+        """Return the column with its declared type, or unchanged if `declared` is None.
 
         If a type of strings is declared, arrays and maps become their JSON text, and sets and bit
-        strings their text form. A time that is declared as an integer is not converted to TIME
-        first, because 24:00:00 is not a valid TIME.
+        strings their text form. Strings as the source formats values are read as the declared type
+        at once. A time that is declared as an integer is not converted to TIME first, because
+        24:00:00 is not a valid TIME.
         """
+        if declared is None or declared.as_nullable() == self.data_type:
+            return self
+        if self.text and declared.root in CHARACTER_ROOTS:
+            return WireColumn(self.name, declared)
+        if self.meaning is Meaning.SOURCE_TEXT:
+            return replace(self, data_type=declared.as_nullable())
         if declared.root in CHARACTER_ROOTS and self.meaning in _WITH_TEXT:
             return replace(self, data_type=STRING, declared=declared)
         if declared.root in CHARACTER_ROOTS and self.data_type.root in NESTED_ROOTS:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ingestd.cdc.avro.aliases import schema_events
 from ingestd.cdc.avro.envelope import (
@@ -37,12 +38,10 @@ from ingestd.cdc.base import (
     Truncate,
 )
 from ingestd.cdc.columns.arrow_calls import keep_rows
-from ingestd.cdc.columns.wire_column import WireColumn, key_column
 from ingestd.cdc.ddl.schema_events import ddl_events_of
 from ingestd.cdc.record_errors import Reasons, RecordError, record_error, rejected
 from ingestd.cdc.schema_frames import FrameGroup, grouped
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 from ingestd.paimon.spec.row_selection import Indices
 
 _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
@@ -120,15 +119,32 @@ class DebeziumAvro:
             decoded.truncates.extend(_truncates(chunk, group.indices, truncate))
         if row_record is not None and sorted_changes.changes:
             keys = None if key_record is None else self._keys(key_record, group, refused)
+            offsets = chunk.offsets[group.indices]
             for changes in sorted_changes.changes:
-                table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
-                offsets = chunk.offsets[group.indices[changes.indices]]
-                table = replace(table, offsets=offsets, images=self._images)
+                types = declared.get(changes.table, {})
+                table = self._table_changes(changes, row_record, keys, types, offsets)
                 batch = _valid_batch(table, refused, tables)
                 if batch is not None:
                     decoded.batches.append(batch)
                     decoded.schema_changes.extend(schema_events(chunk, batch, row_record.node))
         return sorted_changes.control
+
+    def _table_changes(
+        self,
+        changes: Changes,
+        row: AvroRecord,
+        keys: Mapping[str, AvroColumn] | None,
+        declared: ColumnTypes,
+        offsets: npt.NDArray[np.int64],
+    ) -> AvroChanges:
+        """Return the changes of a table; `keys` and `offsets` are those of the whole group."""
+        indices = changes.indices
+        keys = keys and {
+            name: replace(key, array=keep_rows(key.array, indices)) for name, key in keys.items()
+        }
+        return AvroChanges.of(
+            changes, row.columns, row.nodes, keys, declared, offsets[indices], images=self._images
+        )
 
     def _sorted(
         self, envelope: AvroNode, group: FrameGroup, key: AvroRecord | None
@@ -159,7 +175,7 @@ class DebeziumAvro:
             refused.setdefault(index, reason)
         return {
             name: AvroColumn(record.columns[name], node, fields.arrays[name])
-            for name, node in zip(record.node.names, record.node.children, strict=True)
+            for name, node in record.nodes.items()
         }
 
 
@@ -177,37 +193,6 @@ def _valid_batch(
     if refused:
         tables.update(dict.fromkeys(changes.indices.tolist(), changes.table))
     return batch
-
-
-def _table_changes(
-    changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: ColumnTypes
-) -> AvroChanges:
-    """Return changes with their row and key columns, which have the declared types."""
-    columns = dict(row.columns)
-    nodes = dict(zip(row.node.names, row.node.children, strict=True))
-    for name, fields_of_key in (keys or {}).items():
-        columns[name] = key_column(columns.get(name, fields_of_key.column))
-    columns = {
-        name: as_declared(avro_column, declared.get(name)) for name, avro_column in columns.items()
-    }
-    own = None
-    if keys is not None:
-        own = {
-            name: AvroColumn(
-                columns[name], fields_of_key.node, keep_rows(fields_of_key.array, changes.indices)
-            )
-            for name, fields_of_key in keys.items()
-        }
-    return AvroChanges(changes, columns, nodes, own, changes.indices)
-
-
-def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    """Return the column with its declared type, or unchanged if `declared` is None."""
-    if declared is None or declared.as_nullable() == column.data_type:
-        return column
-    if column.text and declared.root in CHARACTER_ROOTS:
-        return WireColumn(column.name, declared)
-    return column.declared_as(declared)
 
 
 def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[Truncate]:

@@ -25,8 +25,6 @@ from ingestd.cdc.base import (
     comment_events,
 )
 from ingestd.cdc.columns.arrow_calls import struct_of
-from ingestd.cdc.columns.wire_column import key_column
-from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
 from ingestd.cdc.record_errors import Reasons, RecordError, rejected
 from ingestd.cdc.schema_frames import FrameGroup, Refine, SchemaFrame, frame_of, grouped, tombstones
@@ -161,17 +159,6 @@ def _table(
     chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: ColumnTypes
 ) -> AvroChanges:
     size = len(group.indices)
-    columns = {name: record_field.column for name, record_field in rows.items()}
-    for name, record_field in (keys or {}).items():
-        columns[name] = key_column(columns.get(name, record_field.column))
-    columns = {
-        name: as_declared(wire_column, declared.get(name)) for name, wire_column in columns.items()
-    }
-    own = None
-    if keys is not None:
-        own = {
-            name: replace(record_field, column=columns[name]) for name, record_field in keys.items()
-        }
     after = struct_of({name: record_field.array for name, record_field in rows.items()}, size)
     changes = Changes(
         table=topic_table(chunk.topic),
@@ -181,5 +168,6 @@ def _table(
         after=after if len(group.values) else None,
         source={},
     )
+    columns = {name: record_field.column for name, record_field in rows.items()}
     nodes = {name: record_field.node for name, record_field in rows.items()}
-    return AvroChanges(changes, columns, nodes, own, chunk.offsets[group.indices])
+    return AvroChanges.of(changes, columns, nodes, keys, declared, chunk.offsets[group.indices])

@@ -47,7 +47,7 @@ from ingestd.cdc.record_errors import (
     explain,
     record_error,
 )
-from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+from ingestd.paimon.spec.data_types import DataType
 
 CellKinds = Mapping[str, tuple[str, ...]]
 """The kinds of the values of one message, by column."""
@@ -518,7 +518,7 @@ def _schema_columns(
         column = natural.get(name) or WireColumn(name, STRING, Meaning.JSON)
         if name in memory.key_names:
             column = key_column(column)
-        columns[name] = _as_declared(_sized(column, memory), memory.fixed(name))
+        columns[name] = _sized(column, memory).declared_as(memory.fixed(name))
     return columns
 
 
@@ -534,16 +534,6 @@ def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
     if column.sized and DECIMAL_NO_CHANGE not in memory.type_mapping:
         return column
     return replace(column, data_type=known.as_nullable())
-
-
-def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    if declared is None or declared.as_nullable() == column.data_type:
-        return column
-    if column.text and declared.root in CHARACTER_ROOTS:
-        return WireColumn(column.name, declared)
-    if column.meaning is Meaning.SOURCE_TEXT:
-        return replace(column, data_type=declared.as_nullable())
-    return column.declared_as(declared)
 
 
 def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
