@@ -54,6 +54,7 @@ from ingestd.ingest.values.source_points import NO_POINT
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split, starts_of
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.manifest import BucketKey
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
@@ -370,7 +371,7 @@ class MicroBatch:
     ) -> TableGrowth | None:
         if committed.status != "committed" or committed.snapshot is None:
             return None
-        files: Counter[tuple[bytes, int]] = Counter()
+        files = Counter[BucketKey]()
         for message in result.messages.get(name, ()):
             if message.bucket >= 0:  # files of postponed buckets are in no sorted run
                 files[message.partition, message.bucket] += len(message.new_files)

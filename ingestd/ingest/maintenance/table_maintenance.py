@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
+from ingestd.paimon.spec.manifest import BucketKey
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.paimon.table.compact.sorted_runs import BucketKey, SortedRuns
+from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 _RETRY_SECONDS = 1.0
 _MOST_RETRY_SECONDS = 300.0

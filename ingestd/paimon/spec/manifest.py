@@ -8,7 +8,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manife
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.avro_container import decode_records, encode_records, join_files
@@ -18,6 +18,8 @@ from ingestd.paimon.spec.document_checks import file_name
 
 MANIFEST_VERSION = 2
 
+BucketKey = tuple[bytes, int]
+"""A bucket: the serialized partition row, and its number."""
 FileIdentifier = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
@@ -55,6 +57,15 @@ class ManifestEntry:
             file.embedded_index,
             file.external_path,
         )
+
+
+class FileTotals(NamedTuple):
+    """Number of rows before merging, size in bytes, number of files, and newest creation time."""
+
+    rows: int
+    bytes: int
+    files: int
+    newest_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +110,34 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
         elif live.pop(identifier, None) is None:
             live[identifier] = entry
     return list(live.values())
+
+
+def by_partition(entries: Iterable[ManifestEntry]) -> dict[bytes, list[ManifestEntry]]:
+    """Return the entries of each partition, in the order in which partitions first appear."""
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.partition, []).append(entry)
+    return groups
+
+
+def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketKey, list[ManifestEntry]]:
+    """Return the entries of each bucket, in the order in which buckets first appear."""
+    groups: dict[BucketKey, list[ManifestEntry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return groups
+
+
+def file_totals(entries: Iterable[ManifestEntry]) -> FileTotals:
+    """Return the totals of the files added minus those deleted; the time is of all of them."""
+    signed = [(1 if entry.kind == FileKind.ADD else -1, entry.file) for entry in entries]
+    times = (file.creation_time_ms for _, file in signed)
+    return FileTotals(
+        sum(sign * file.row_count for sign, file in signed),
+        sum(sign * file.file_size for sign, file in signed),
+        sum(sign for sign, _ in signed),
+        max((time for time in times if time is not None), default=None),
+    )
 
 
 def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:

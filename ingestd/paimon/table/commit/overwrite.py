@@ -17,7 +17,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.manifest import FileIdentifier
+from ingestd.paimon.spec.manifest import BucketKey, FileIdentifier, by_partition
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
@@ -126,17 +126,15 @@ def replaced_partitions(
 
     The live files are those of `snapshot`; without a snapshot (None), the result is [].
     """
-    by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
-    for entry in live_files(table, snapshot, partition_filter=replaced):
-        by_partition[entry.partition].append(entry.file)
+    live = live_files(table, snapshot, partition_filter=replaced)
     return [
         ReplacedPartition(
             partition,
-            len(files),
-            sum(file.row_count for file in files),
-            sum(file.file_size for file in files),
+            len(entries),
+            sum(entry.file.row_count for entry in entries),
+            sum(entry.file.file_size for entry in entries),
         )
-        for partition, files in by_partition.items()
+        for partition, entries in by_partition(live).items()
     ]
 
 
@@ -156,7 +154,7 @@ def upgraded_messages(
     )
     if not (is_enabled and only_level_0 and table.schema.primary_keys):
         return list(messages)
-    by_bucket: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+    by_bucket: dict[BucketKey, list[DataFileMeta]] = defaultdict(list)
     for message in messages:
         by_bucket[message.partition, message.bucket] += message.new_files
     rising = {bucket for bucket, files in by_bucket.items() if not _overlap(table, files)}

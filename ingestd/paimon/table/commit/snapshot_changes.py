@@ -26,7 +26,7 @@ from ingestd.paimon.spec.index_manifest import (
     HASH_INDEX,
     IndexManifestEntry,
 )
-from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
+from ingestd.paimon.spec.manifest import BucketKey, FileIdentifier, FileKind, ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema_rules import bucket_number
@@ -47,7 +47,6 @@ from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.wording import counted
 
-_Bucket = tuple[bytes, int]
 LONG_COMMIT_SECONDS = 3 * 3600.0
 """A commit that takes longer than this checks that each of its files still exists."""
 
@@ -72,7 +71,7 @@ class SnapshotChange:
     rewrites: frozenset[FileIdentifier] | None = None
     statistics: str | None = None
     removed_index_files: frozenset[str] = frozenset()
-    expected_files: Mapping[tuple[bytes, int], frozenset[str]] = field(default_factory=dict)
+    expected_files: Mapping[BucketKey, frozenset[str]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -342,7 +341,7 @@ def _not_rescaled(table: FileStoreTable, buckets: int) -> SchemaConflictError:
 def _check_key_ranges(
     table: FileStoreTable,
     entries: Iterable[ManifestEntry],
-    changed: Collection[tuple[bytes, int]],
+    changed: Collection[BucketKey],
 ) -> None:
     types = [table.schema.field(name).type for name in table.schema.trimmed_primary_keys]
     runs: dict[tuple[bytes, int, int], list[ManifestEntry]] = defaultdict(list)
@@ -388,7 +387,7 @@ def check_expected_files(
     if not change.expected_files:
         return
     replaced = {entry.identifier for entry in change.entries if entry.kind == FileKind.DELETE}
-    upper_files: dict[_Bucket, set[str]] = defaultdict(set)
+    upper_files: dict[BucketKey, set[str]] = defaultdict(set)
     for entry in live:
         if entry.file.level > 0 and entry.identifier not in replaced:
             upper_files[entry.partition, entry.bucket].add(entry.file.file_name)
@@ -440,8 +439,8 @@ def check_deletion_vectors(
         )
 
 
-def _vector_files(state: TableState, buckets: set[_Bucket]) -> Mapping[_Bucket, frozenset[str]]:
-    files: dict[_Bucket, set[str]] = defaultdict(set)
+def _vector_files(state: TableState, buckets: set[BucketKey]) -> Mapping[BucketKey, frozenset[str]]:
+    files: dict[BucketKey, set[str]] = defaultdict(set)
     for entry in (*state.index_entries.values(), *state.repeated_index_entries):
         bucket = (entry.partition, entry.bucket)
         if entry.index_type == DELETION_VECTORS_INDEX and bucket in buckets:

@@ -5,12 +5,14 @@ The result is a message for the committer; nothing is visible before the commit.
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.manifest import BucketKey, ManifestEntry, by_bucket
 from ingestd.paimon.spec.record_level_expire import expired_rows
 from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketChange,
@@ -31,6 +33,7 @@ from ingestd.paimon.table.compact.universal_compaction import (
 from ingestd.paimon.table.files.data_files import delete_uncommitted_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
+from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
@@ -80,6 +83,21 @@ class CompactBucket:
             compact_expected=frozenset(expected),
             new_index_files=index,
         )
+
+
+def buckets_of(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], state: TableState
+) -> list[CompactBucket]:
+    """Return the buckets of live files of a state, in the order in which they first appear."""
+    index: dict[BucketKey, list[IndexManifestEntry]] = defaultdict(list)
+    for entry in (*state.index_entries.values(), *state.repeated_index_entries):
+        index[entry.partition, entry.bucket].append(entry)
+    return [
+        CompactBucket(
+            table, *key, own[-1].total_buckets, tuple(e.file for e in own), tuple(index[key])
+        )
+        for key, own in by_bucket(entries).items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from ingestd.paimon.spec.binary_row import comparable_key
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.manifest import BucketKey
 from ingestd.paimon.table.compact.universal_compaction import RunSize
 from ingestd.paimon.table.write.commit_message import CommitMessage
-
-BucketKey = tuple[bytes, int]
-"""A bucket: the serialized partition row, and its number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,19 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#
 import logging
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.append_compact import plan_append
-from ingestd.paimon.table.compact.compact_bucket import CompactBucket, plan_bucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket, buckets_of, plan_bucket
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
 from ingestd.paimon.table.compact.universal_compaction import PlanningTime
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
@@ -274,29 +272,8 @@ def _plans(
 def _live_buckets(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None
 ) -> list[CompactBucket]:
-    entries = live_entries(table, state.manifests, partition_filter=partition_filter)
-    return list(_buckets(table, entries, state))
-
-
-def _buckets(
-    table: FileStoreTable, entries: Iterable[ManifestEntry], state: TableState
-) -> Iterator[CompactBucket]:
-    """Yield buckets with files, except postponed buckets."""
-    groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
-    for entry in entries:
-        if entry.bucket >= 0:
-            groups[entry.partition, entry.bucket].append(entry)
-    index = _index_by_bucket(state)
-    for key, own in groups.items():
-        files = tuple(entry.file for entry in own)
-        yield CompactBucket(table, *key, own[-1].total_buckets, files, tuple(index[key]))
-
-
-def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[IndexManifestEntry]]:
-    index: dict[tuple[bytes, int], list[IndexManifestEntry]] = defaultdict(list)
-    for entry in (*state.index_entries.values(), *state.repeated_index_entries):
-        index[entry.partition, entry.bucket].append(entry)
-    return index
+    live = live_entries(table, state.manifests, partition_filter=partition_filter)
+    return buckets_of(table, (entry for entry in live if entry.bucket >= 0), state)
 
 
 def _commit(
@@ -347,7 +324,7 @@ def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedB
         partition_filter=frozenset({bucket.partition}),
         buckets=frozenset({bucket.bucket}),
     )
-    now = next(_buckets(table, entries, state), None)
+    now = next(iter(buckets_of(table, entries, state)), None)
     if now is None:
         return False
     live = {(file.file_name, file.level) for file in now.files}

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, Numbers
+from ingestd.paimon.spec.manifest import BucketKey
 
 UNKNOWN = -1
 """The bucket id of a key that does not exist."""
@@ -31,7 +32,7 @@ class BucketDictionary:
     """
 
     def __init__(self) -> None:
-        self._buckets: list[tuple[bytes, int]] = []
+        self._buckets: list[BucketKey] = []
         self._ids: dict[bytes, dict[int, int]] = {}
 
     def encode(self, partition: bytes, bucket: int) -> int:
@@ -41,7 +42,7 @@ class BucketDictionary:
             self._buckets.append((partition, bucket))
         return bucket_id
 
-    def decode(self, bucket_id: int) -> tuple[bytes, int]:
+    def decode(self, bucket_id: int) -> BucketKey:
         """Return the partition and the bucket of an id."""
         return self._buckets[bucket_id]
 

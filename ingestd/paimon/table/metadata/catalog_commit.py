@@ -5,13 +5,12 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#
 The request includes the changes of each partition, from which servers maintain statistics.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ingestd.paimon.spec.binary_row import deserialize_row
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, by_partition, file_totals
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import Snapshot
 
@@ -63,22 +62,19 @@ def partition_changes(
 
     Partitions are in the order in which they first appear in `entries`.
     """
-    parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
-    for entry in entries:
-        parts[entry.partition].append(entry)
-    return [_sum(table, partition, own) for partition, own in parts.items()]
+    return [_sum(table, partition, own) for partition, own in by_partition(entries).items()]
 
 
 def _sum(
     table: "FileStoreTable", partition: bytes, entries: list[ManifestEntry]
 ) -> PartitionChange:
-    signed = [(1 if entry.kind == FileKind.ADD else -1, entry.file) for entry in entries]
+    totals = file_totals(entries)
     return PartitionChange(
         partition_spec(table, partition),
-        sum(sign * file.row_count for sign, file in signed),
-        sum(sign * file.file_size for sign, file in signed),
-        sum(sign for sign, _ in signed),
-        max(file.creation_time_ms or 0 for _, file in signed),
+        totals.rows,
+        totals.bytes,
+        totals.files,
+        totals.newest_ms or 0,
         entries[-1].total_buckets,
     )
 

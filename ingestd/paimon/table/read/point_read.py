@@ -7,7 +7,6 @@ found.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +23,7 @@ from ingestd.paimon.spec.arrow import column_values, fold_zeros
 from ingestd.paimon.spec.binary_row import Key, comparable_key, comparable_value
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, by_bucket
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
@@ -116,18 +115,11 @@ class PointReader:
         entries = live_entries(table, manifests, partition_filter=keys.partitions)
         if partitions is not None:
             entries = [entry for entry in entries if entry.partition in partitions]
-        for bucket in _buckets(keys.narrow(table, entries, index)):
+        narrowed = keys.narrow(table, entries, index)
+        # Rows of postponed buckets are not in a bucket yet.
+        for bucket in by_bucket(entry for entry in narrowed if entry.bucket >= 0).values():
             lookup = _BucketLookup(reader, fields, _bucket_keys(table, keys, bucket[0]))
             yield from (rows.select([f.name for f in fields]) for rows in lookup.rows(bucket))
-
-
-def _buckets(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
-    """Group live files by bucket, without postponed buckets, whose rows are not in a bucket yet."""
-    buckets: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
-    for entry in entries:
-        if entry.bucket >= 0:
-            buckets[entry.partition, entry.bucket].append(entry)
-    return list(buckets.values())
 
 
 def _bucket_keys(table: FileStoreTable, keys: KeyFilter, entry: ManifestEntry) -> pa.Table:

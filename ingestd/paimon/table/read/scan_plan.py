@@ -18,7 +18,7 @@ from ingestd.paimon.spec.binary_row import Key, comparable_key
 from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, by_bucket
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
@@ -244,12 +244,9 @@ class _Planner:
 
 def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
     """Group live files by partition and bucket, in the order in which buckets first appear."""
-    groups: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        groups.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     return [
-        BucketFiles(partition, bucket, tuple(files))
-        for (partition, bucket), files in groups.items()
+        BucketFiles(partition, bucket, tuple(entry.file for entry in own))
+        for (partition, bucket), own in by_bucket(entries).items()
     ]
 
 

@@ -19,7 +19,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import array_of, to_arrow_type
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import BucketKey, ManifestEntry
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket
@@ -33,7 +33,6 @@ from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_w
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
-_BucketKey = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,9 @@ def drop_older(
 
 def _keys_to_delete(
     table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
-) -> Mapping[_BucketKey, KeyFilter]:
+) -> Mapping[BucketKey, KeyFilter]:
     """Return the keys to delete, by partition and bucket."""
-    keys_by_bucket: dict[_BucketKey, list[tuple[object, ...]]] = defaultdict(list)
+    keys_by_bucket: dict[BucketKey, list[tuple[object, ...]]] = defaultdict(list)
     for partition, shared_hash in shared:
         for key, keeper in zip(shared_hash.keys, shared_hash.keepers, strict=True):
             for bucket in shared_hash.buckets:

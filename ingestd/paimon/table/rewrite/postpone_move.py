@@ -22,7 +22,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, by_partition
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -106,10 +106,8 @@ def postponed_moves(
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return
     refuse_unsupported(table.schema, for_write=True)
-    by_partition: dict[bytes, list[ManifestEntry]] = defaultdict(list)
-    for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
-        by_partition[entry.partition].append(entry)
-    for partition, entries in by_partition.items():
+    live = live_entries(table, state.manifests, partition_filter=partition_filter)
+    for partition, entries in by_partition(live).items():
         postponed = [entry.file for entry in entries if entry.bucket == POSTPONE_BUCKET]
         if postponed:
             settled = [entry for entry in entries if entry.bucket >= 0]

@@ -8,10 +8,10 @@ Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/#re
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,12 @@ import pyarrow as pa
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import ManifestEntry, by_partition
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
-from ingestd.paimon.table.compact.compact_bucket import CompactBucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket, buckets_of
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -35,7 +34,6 @@ from ingestd.paimon.table.rewrite.merged_stream import bucket_rows, merged_runs
 from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
-_Index = dict[int, list[IndexManifestEntry]]
 COMMIT_BYTES = 1 << 30
 """Size in bytes of data files from which on partitions are no longer added to a commit."""
 OPEN_WRITERS = 8
@@ -106,11 +104,9 @@ def plan_rescale(
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
-    parts: dict[bytes, list[ManifestEntry]] = defaultdict(list)
-    for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
-        parts[entry.partition].append(entry)
+    live = live_entries(table, state.manifests, partition_filter=partition_filter)
     plans = []
-    for partition, entries in parts.items():
+    for partition, entries in by_partition(live).items():
         if all(entry.total_buckets == buckets for entry in entries):
             continue
         if any(entry.bucket == POSTPONE_BUCKET for entry in entries):
@@ -182,7 +178,8 @@ def _rescaled(
     try:
         for plan in plans:
             rewrite = Rewrite(table, plan.partition, plan.buckets, buckets)
-            messages.extend(rewritten(rewrite, _old_buckets(table, state, plan)))
+            old = sorted(buckets_of(table, plan.entries, state), key=attrgetter("bucket"))
+            messages.extend(rewritten(rewrite, old))
     except BaseException:
         delete_written(table, messages)
         raise
@@ -199,28 +196,6 @@ def _rescaled(
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot
     )
-
-
-def _old_buckets(
-    table: FileStoreTable, state: TableState, plan: PartitionRescale
-) -> list[CompactBucket]:
-    files: dict[int, list[ManifestEntry]] = defaultdict(list)
-    for entry in plan.entries:
-        files[entry.bucket].append(entry)
-    index: _Index = defaultdict(list)
-    for index_entry in state.index_of(plan.partition):
-        index[index_entry.bucket].append(index_entry)
-    return [
-        CompactBucket(
-            table,
-            plan.partition,
-            bucket,
-            plan.buckets,
-            tuple(entry.file for entry in entries),
-            tuple(index[bucket]),
-        )
-        for bucket, entries in sorted(files.items())
-    ]
 
 
 @dataclass(frozen=True, slots=True)

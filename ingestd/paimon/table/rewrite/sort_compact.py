@@ -12,7 +12,6 @@ Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compacti
 
 import contextlib
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +29,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
+from ingestd.paimon.spec.manifest import by_partition
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket
@@ -116,13 +116,11 @@ def plan_sort(
     manifest is missing or damaged.
     """
     state = load_state(table) if state is None else state
-    files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
-    for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
-        files[entry.partition].append(entry.file)
+    live = live_entries(table, state.manifests, partition_filter=partition_filter)
     plans = []
-    for partition, own in files.items():
-        index = tuple(state.index_of(partition))
-        plans.append(SortPlan(CompactBucket(table, partition, 0, -1, tuple(own), index)))
+    for partition, entries in by_partition(live).items():
+        files, index = tuple(entry.file for entry in entries), tuple(state.index_of(partition))
+        plans.append(SortPlan(CompactBucket(table, partition, 0, -1, files, index)))
     return plans
 
 

@@ -5,14 +5,17 @@ Columns are those of Java's system tables, version 1.4.
 Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#files-table
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
 from ingestd.paimon.format.base import format_of
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.manifest import (
+    ManifestEntry,
+    ManifestFileMeta,
+    by_bucket,
+    by_partition,
+    file_totals,
+)
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata.file_stats import value_stats
@@ -151,37 +154,6 @@ def _manifest(table: FileStoreTable, meta: ManifestFileMeta) -> Cells:
     )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Totals:
-    records: int = 0
-    size: int = 0
-    files: int = 0
-    newest: int | None = None
-
-    def add(self, entry: ManifestEntry) -> None:
-        file, sign = entry.file, 1 if entry.kind == FileKind.ADD else -1
-        self.records += sign * file.row_count
-        self.size += sign * file.file_size
-        self.files += sign
-        if file.creation_time_ms is not None:
-            self.newest = max(self.newest or file.creation_time_ms, file.creation_time_ms)
-
-    def cells(self) -> Cells:
-        return self.records, self.size, self.files, self.newest
-
-
-_Key = tuple[bytes, int]
-
-
-def _grouped(
-    entries: Iterable[ManifestEntry], key: Callable[[ManifestEntry], _Key]
-) -> dict[_Key, _Totals]:
-    groups: dict[_Key, _Totals] = {}
-    for entry in entries:
-        groups.setdefault(key(entry), _Totals()).add(entry)
-    return {name: totals for name, totals in groups.items() if totals.files > 0}
-
-
 def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
     """Return all manifest entries of a snapshot, except those of postponed files.
 
@@ -209,8 +181,11 @@ def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[C
     epoch; records are counted before merging. Returns [] if `snapshot` is None. Raises FormatError
     if a manifest is missing or damaged.
     """
-    groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
-    named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]
+    named = [
+        (partition_name(table, partition), *totals)
+        for partition, entries in by_partition(_entries(table, snapshot)).items()
+        if (totals := file_totals(entries)).files > 0
+    ]
     return sorted(named, key=lambda cells: str(cells[0]))
 
 
@@ -220,11 +195,9 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
     Postponed rows are in the bucket -2; records are counted before merging. Returns [] if
     `snapshot` is None. Raises FormatError if a manifest is missing or damaged.
     """
-    entries = live_files(table, snapshot)
-    groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
     rows = [
-        (partition_text(table, partition), bucket, *totals.cells())
-        for (partition, bucket), totals in groups.items()
+        (partition_text(table, partition), bucket, *file_totals(entries))
+        for (partition, bucket), entries in by_bucket(live_files(table, snapshot)).items()
     ]
     return sorted(rows, key=lambda row: (row[0], row[1]))
 

@@ -34,7 +34,7 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 from ingestd.paimon.spec.file_index_kinds import INDEX_KINDS
-from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.manifest import BucketKey, ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
@@ -65,13 +65,13 @@ class BucketContent:
 
 def check_buckets(
     table: FileStoreTable, entries: Iterable[ManifestEntry], findings: VerifyFindings
-) -> dict[tuple[bytes, int], BucketContent]:
+) -> dict[BucketKey, BucketContent]:
     """Check all live files, and the files of each bucket against each other.
 
     `entries` are the ADD entries of the live files. Problems are added to `findings`. Returns the
     content of each bucket by partition and bucket.
     """
-    contents: dict[tuple[bytes, int], BucketContent] = {}
+    contents: dict[BucketKey, BucketContent] = {}
     for entry in entries:
         content = contents.setdefault((entry.partition, entry.bucket), BucketContent())
         content.entries.append(entry)

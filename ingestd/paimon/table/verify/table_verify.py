@@ -20,7 +20,7 @@ from ingestd.paimon.spec.index_manifest import (
     IndexManifestEntry,
     decode_hash_index,
 )
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.manifest import BucketKey, FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
@@ -145,7 +145,7 @@ def _check_snapshot(table: FileStoreTable, snapshot: Snapshot, findings: VerifyF
     live = _live(where, [*base, *delta], findings)
     _check_count(where, "total", snapshot.total_record_count, live.values(), findings)
     _check_count(where, "delta", snapshot.delta_record_count, delta, findings)
-    contents: dict[tuple[bytes, int], BucketContent] = check_buckets(table, live.values(), findings)
+    contents: dict[BucketKey, BucketContent] = check_buckets(table, live.values(), findings)
     _check_index(table, snapshot, contents, findings)
 
 
@@ -284,7 +284,6 @@ def _look_for(
             findings.error("missing-file", where, f"{path} does not exist")
 
 
-_Bucket = tuple[bytes, int]
 _CODE = "deletion-vector"
 RowCounts = Mapping[str, int]
 """Rows of the live data files of one bucket, by name."""
@@ -293,11 +292,11 @@ RowCounts = Mapping[str, int]
 def _check_index(
     table: FileStoreTable,
     snapshot: Snapshot,
-    contents: Mapping[_Bucket, BucketContent],
+    contents: Mapping[BucketKey, BucketContent],
     findings: VerifyFindings,
 ) -> None:
     """Check the index files of a snapshot, and that they cover the keys of its data files."""
-    indexed: dict[_Bucket, Hashes] = {}
+    indexed: dict[BucketKey, Hashes] = {}
     if snapshot.index_manifest is not None:
         with findings.reading(snapshot.index_manifest):
             entries = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
@@ -327,10 +326,10 @@ def _check_index(
 def _check_vectors(
     table: FileStoreTable,
     entries: Iterable[IndexManifestEntry],
-    contents: Mapping[_Bucket, BucketContent],
+    contents: Mapping[BucketKey, BucketContent],
     findings: VerifyFindings,
 ) -> None:
-    seen: set[tuple[_Bucket, str]] = set()
+    seen: set[tuple[BucketKey, str]] = set()
     for entry in entries:
         bucket_key = (entry.partition, entry.bucket)
         live = contents[bucket_key].entries if bucket_key in contents else []
@@ -348,7 +347,7 @@ def _check_vectors(
 def _check_entry(
     table: FileStoreTable,
     entry: IndexManifestEntry,
-    indexed: dict[_Bucket, Hashes],
+    indexed: dict[BucketKey, Hashes],
     findings: VerifyFindings,
 ) -> None:
     name = entry.file_name
@@ -374,7 +373,7 @@ def _check_entry(
         indexed[bucket_key] = hashes
 
 
-def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: VerifyFindings) -> None:
+def _check_owners(indexed: Mapping[BucketKey, Hashes], findings: VerifyFindings) -> None:
     by_partition: dict[bytes, list[tuple[int, Hashes]]] = {}
     for (partition, bucket), hashes in indexed.items():
         by_partition.setdefault(partition, []).append((bucket, np.unique(hashes)))
