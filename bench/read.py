@@ -68,9 +68,7 @@ def make_table(
         sequence += len(ids)
         owners, new_name = assign_fixed(table, part), data_file_names(table)
         messages = tuple(
-            write_bucket(
-                table, EMPTY_ROW, (), b, part.filter(pa.array(owners == b)), new_name=new_name
-            )
+            write_bucket(table, EMPTY_ROW, b, part.filter(pa.array(owners == b)), new_name=new_name)
             for b in range(buckets)
         )
         commit(table, "bench", ManifestCommittable(run + 1, messages), state=state, now_ms=1)

@@ -35,7 +35,7 @@ def make_wide_table(
     for run in range(runs):
         state = load_state(table)
         part = _rows(random, rows, row_bytes, state.max_sequence_number + 1)
-        message = write_bucket(table, EMPTY_ROW, (), 0, part, new_name=data_file_names(table))
+        message = write_bucket(table, EMPTY_ROW, 0, part, new_name=data_file_names(table))
         commit(table, "bench", ManifestCommittable(run + 1, (message,)), state=state, now_ms=1)
     return table
 

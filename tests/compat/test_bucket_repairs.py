@@ -88,7 +88,7 @@ def test_java_goes_on_after_doubled_keys_were_dropped(tmp_path: Path, oracle: Or
     new, names = sent(range(10, 20, 2), "new"), data_file_names(table)
     partition = serialize_row(table.partition_types, (0,))
     rows = rows_table(table.schema, new, 100)
-    message = write_bucket(table, partition, (0,), 7, rows, new_name=names)
+    message = write_bucket(table, partition, 7, rows, new_name=names)
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
     assert len(oracle.read(tmp_path, "db", "t")) == 45

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.compact.table_compact import compact_table
-from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -23,7 +23,11 @@ from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.bucket_read import BucketReader
 from ingestd.paimon.table.read.scan_plan import group_by_bucket
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from ingestd.paimon.table.write.table_write import (
+    AssignedRows,
+    data_file_names,
+    write_assigned,
+)
 from tests.support.native_tables import NOW_MS, USER, rows_table, split_by
 
 WHOLE = KeyShare(0, 1)
@@ -48,19 +52,8 @@ class Batch:
     def write(self, rows: Rows) -> "Batch":
         """Rows in arrival order as files that are not committed."""
         assigner, assigned = self._assigned(rows)
-        bucket_ids = list(zip(assigned.codes.tolist(), assigned.buckets.tolist(), strict=True))
-        new_name = data_file_names(self.table)
-        messages = []
-        for code, bucket in sorted(set(bucket_ids)):
-            partition = assigned.partitions[code]
-            mine = [i for i, bucket_id in enumerate(bucket_ids) if bucket_id == (code, bucket)]
-            values = deserialize_row(self.table.partition_types, partition)
-            own = assigned.rows.take(mine)
-            messages.append(
-                write_bucket(self.table, partition, values, bucket, own, new_name=new_name)
-            )
-        assigner.wrote([file.file_name for message in messages for file in message.new_files])
-        self.messages = tuple(messages)
+        self.messages = tuple(write_assigned(self.table, assigned, data_file_names(self.table)))
+        assigner.wrote([file.file_name for message in self.messages for file in message.new_files])
         return self
 
     def commit(self, user: str = USER) -> CommitResult:
@@ -100,7 +93,7 @@ def load_buckets(table: FileStoreTable) -> dict[Any, list[tuple[Any, int]]]:
     state = load_state(table)
     reader = BucketReader(table, table.schema.select(table.schema.primary_keys))
     for bucket in group_by_bucket(live_entries(table, state.manifests)):
-        (partition,) = deserialize_row(table.partition_types, bucket.partition)
+        (partition,) = table.partition_values(bucket.partition)
         for rows in reader.read(bucket):
             for key in rows.column(0).to_pylist():
                 found.setdefault(key, []).append((partition, bucket.bucket))

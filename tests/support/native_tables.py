@@ -114,9 +114,8 @@ def write(table: FileStoreTable, state: TableState, rows: pa.Table) -> Iterator[
             part.append_column("_bucket", pa.array(buckets)), ["_bucket"]
         ):
             number = int(str(bucket))
-            message = write_bucket(
-                table, partition, values, number, own.drop(["_bucket"]), new_name=new_name
-            )
+            own = own.drop(["_bucket"])
+            message = write_bucket(table, partition, number, own, new_name=new_name)
             mine = (entries[number],) if number in entries else ()
             yield CommitMessage(
                 message.partition,

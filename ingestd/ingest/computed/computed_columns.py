@@ -36,7 +36,7 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 if TYPE_CHECKING:
-    from ingestd.ingest.values.row_groups import Values
+    from ingestd.paimon.spec.arrow import Values
 
 
 @dataclass(frozen=True, slots=True)

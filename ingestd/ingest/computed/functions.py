@@ -24,9 +24,8 @@ from ingestd.ingest.computed.time_parts import (
     part_of,
     points_in_time,
 )
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array, cast_text
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,

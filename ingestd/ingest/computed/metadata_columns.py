@@ -16,8 +16,7 @@ import pyarrow as pa
 from ingestd.cdc.base import RecordChunk, SourceTable, describe_format, format_descriptors
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 _CONFLUENT = Framing()

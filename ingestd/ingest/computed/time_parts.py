@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import ConfigError, UnsupportedError
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_text
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.civil_dates import DAYS_OF_ERA
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,

@@ -105,7 +105,7 @@ class Replays:
             for at, (name, kind) in enumerate(_COLUMNS)
         }
         rows = pa.table(arrays).select(table.schema.field_names)
-        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+        message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=data_file_names(table))
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
         commit(table, str(uuid.uuid4()), committable, state=state, now_ms=now_ms)
         return len(cells)

@@ -13,10 +13,10 @@ from ingestd.ingest.key_changes.value_search import FoundValues, Wanted, find_va
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, RowBlob
 from ingestd.ingest.rows.omitted_values import omission_marks, omitted, omitted_columns
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.values.row_groups import Values
 from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.kafka.record_log import KafkaRecordLog, RecordLog
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import LAST_NON_NULL_VALUE, LAST_VALUE, MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

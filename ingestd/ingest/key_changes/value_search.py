@@ -38,11 +38,12 @@ from ingestd.ingest.rows.blobs import (
 from ingestd.ingest.rows.fill_unavailable import indices_of
 from ingestd.ingest.rows.omitted_values import kept_deletes, omitted
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.values.row_groups import Values, group_rows, pair_order
 from ingestd.kafka.offset_ranges import SourcePartition
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.merge.row_kinds import Kinds
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.grouping import group_rows, pair_order
 from ingestd.paimon.spec.row_selection import Indices, Mask
 from ingestd.paimon.table.read.scan_plan import with_level_0
 from ingestd.paimon.table.read.table_read import read_table

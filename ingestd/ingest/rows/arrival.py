@@ -12,8 +12,8 @@ import numpy as np
 
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, RowBlob
 from ingestd.ingest.rows.omitted_values import kept_deletes
-from ingestd.ingest.values.row_groups import pair_order
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.grouping import pair_order
 from ingestd.paimon.spec.row_selection import Indices, Mask
 
 

@@ -47,7 +47,6 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.settings.soft_deletes import SoftDeletes
-from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.source_points import is_after, times_of
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import cast_values, unsized
@@ -58,7 +57,7 @@ from ingestd.paimon.merge.row_kinds import (
     kinds_of,
     retraction_refusal,
 )
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules

@@ -25,11 +25,12 @@ from ingestd.ingest.rows.omitted_values import (
     omitted_columns,
 )
 from ingestd.ingest.settings.context import TableContext
-from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, pair_order
 from ingestd.paimon.merge.key_order import stable_order
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.merge.value_codes import dense_ranks, sequence_codes
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.grouping import Grouping, group_rows, pair_order
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.row_selection import Indices, Mask
@@ -149,7 +150,7 @@ def _has_column(rows: pa.Table, column: str, rules: MergeRules) -> Mask:
 
 
 def _origins(
-    groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: Mask, ages: Indices
+    groups: Grouping, kinds: npt.NDArray[np.int8], left_out: Mask, ages: Indices
 ) -> Indices:
     """Return the index of the row from which each row takes its value, or a marker; shape (rows,).
 

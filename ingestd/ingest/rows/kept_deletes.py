@@ -18,8 +18,7 @@ from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.rejected_records import Failure
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
-from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.spec.table_schema import TableSchema

@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.rejected_records import Failure
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.arrow import Values, column_values
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.table_schema import TableSchema
 

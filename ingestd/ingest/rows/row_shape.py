@@ -36,9 +36,8 @@ from ingestd.ingest.schemas.column_aliases import renamed
 from ingestd.ingest.settings.context import KIND_COLUMN, SourceSettings, TableContext
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
-from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.arrow import Array, Values
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.row_selection import Mask, retractions

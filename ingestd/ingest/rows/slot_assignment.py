@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from ingestd.ingest.rows.blobs import BUCKET, HASH
 from ingestd.ingest.settings.context import TableContext
-from ingestd.ingest.values.row_groups import group_rows
-from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed, partitions_of_rows
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.cross_partition.load_key_index import (
     assigners_of_keys,
@@ -77,21 +75,6 @@ def assigners_of(
     table, count = target.table, target.assigners
     if not table.schema.partition_keys:
         return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
-    groups = group_rows(rows, table.schema.partition_keys)
-    values = partition_values(table, rows, groups.first)
-    of_groups = np.array([hash_row(table.partition_types, value) for value in values], np.int64)
-    return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
-
-
-def partition_values(
-    table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
-) -> list[tuple[object, ...]]:
-    """Return the partition values of the rows at the indices `picked`, one tuple for each row.
-
-    The tuples are empty if the table has no partition keys.
-    """
-    keys = table.schema.partition_keys
-    if not keys:
-        return [()] * len(picked)
-    chosen = rows.select(list(keys)).take(picked)
-    return list(zip(*map(column_values, chosen.columns), strict=True))
+    codes, partitions = partitions_of_rows(table, rows)
+    own = np.array([hash_row(table.partition_types, values) for values in partitions], np.int64)
+    return assigner_of(own[codes], hashes, count, count).astype(np.int64)

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import coalesced
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.row_selection import Mask
 

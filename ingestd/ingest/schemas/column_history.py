@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.errors import FormatError, SchemaConflictError
-from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.source_points import (
     NO_POINT,
     UNKNOWN_TIME,
@@ -28,6 +27,7 @@ from ingestd.ingest.values.source_points import (
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import coalesced
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.row_selection import Mask
 

@@ -28,8 +28,8 @@ from ingestd.ingest.rows.blobs import (
 from ingestd.ingest.rows.slot_assignment import Slots
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.ingest.values.counts import Counts
-from ingestd.ingest.values.row_groups import Values
 from ingestd.kafka.offset_ranges import SourcePartition
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

@@ -31,20 +31,19 @@ from ingestd.ingest.rows.blobs import (
 )
 from ingestd.ingest.rows.fill_unavailable import fill_unavailable
 from ingestd.ingest.rows.omitted_values import omission_marks
-from ingestd.ingest.rows.slot_assignment import assigners_of, partition_values
+from ingestd.ingest.rows.slot_assignment import assigners_of
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.values.counts import Counts
-from ingestd.ingest.values.row_groups import group_rows, pair_order
 from ingestd.paimon.merge.row_kinds import without_ignored
-from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
+from ingestd.paimon.spec.grouping import pair_order
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.spec.row_selection import take_rows
-from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, partitions_of_rows
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
-from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.load_key_index import (
     KeyShare,
@@ -53,7 +52,11 @@ from ingestd.paimon.table.cross_partition.load_key_index import (
 )
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from ingestd.paimon.table.write.postpone import postponed_table
-from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from ingestd.paimon.table.write.table_write import (
+    AssignedRows,
+    data_file_names,
+    write_assigned,
+)
 
 _Numbers = npt.NDArray[np.int64]
 CompleteRows = Callable[[BatchContext, str, list[RowBlob]], tuple[list[RowBlob], int]]
@@ -181,15 +184,15 @@ class _TableWriter:
 
     def _write_rows(self, rows: pa.Table) -> Iterator[CommitMessage]:
         table = self._table
-        groups = group_rows(rows, table.schema.partition_keys)
-        values = partition_values(table, rows, groups.first)
+        codes, values = partitions_of_rows(table, rows)
         partitions = [serialize_row(table.partition_types, value) for value in values]
         plain = rows.drop_columns([name for name in (BUCKET, HASH) if name in rows.column_names])
         if self._mode is BucketMode.KEY_DYNAMIC:
-            yield from self._write_moving(plain, groups.codes, partitions)
+            yield from self._write_moving(plain, codes, partitions)
             return
-        buckets = self._buckets(rows, groups.codes, partitions)
-        yield from self._write_assigned(AssignedRows(plain, groups.codes, partitions, buckets))
+        buckets = self._buckets(rows, codes, partitions)
+        assigned = AssignedRows(plain, codes, partitions, buckets)
+        yield from write_assigned(table, assigned, self._new_name)
 
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
@@ -201,31 +204,9 @@ class _TableWriter:
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             assigned = assigner.assign(rows.take(mine), codes[mine], partitions)
-            written = list(self._write_assigned(assigned))
+            written = list(write_assigned(self._table, assigned, self._new_name))
             yield from written
             assigner.wrote([file.file_name for message in written for file in message.new_files])
-
-    def _write_assigned(self, assigned: AssignedRows) -> Iterator[CommitMessage]:
-        table = self._table
-        if not assigned.rows.num_rows:
-            return
-        order = pair_order(assigned.codes, assigned.buckets)
-        in_order = not bool((np.diff(order) < 0).any())
-        ordered = assigned.rows if in_order else take_rows(assigned.rows, order)
-        codes, numbers = assigned.codes[order], assigned.buckets[order]
-        borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(numbers) != 0)) + 1
-        starts = [0, *borders.tolist()]
-        ends = [*borders.tolist(), len(order)]
-        for start, end in zip(starts, ends, strict=True):
-            partition = assigned.partitions[int(codes[start])]
-            yield write_bucket(
-                table,
-                partition,
-                deserialize_row(table.partition_types, partition),
-                int(numbers[start]),
-                ordered.slice(start, end - start),
-                new_name=self._new_name,
-            )
 
     def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]) -> _Numbers:
         if self._mode is BucketMode.POSTPONE:

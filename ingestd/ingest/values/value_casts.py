@@ -11,9 +11,9 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import texts_of
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.spec.arrow import (
+    Values,
     cast_exactly,
     has_hexadecimals,
     new_infinities,

@@ -17,7 +17,6 @@ from ingestd.paimon.iceberg.data_file_records import partition_record
 from ingestd.paimon.iceberg.iceberg_types import Json
 from ingestd.paimon.iceberg.manifest_format import DELETES, IcebergEntry
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
     DeletionVectorRange,
@@ -86,7 +85,7 @@ def puffin_file(
     index = index_path(table, entry)
     ranges = _readable_ranges(entry, index)
     data = read_dv_index(table, index)
-    partition = deserialize_row(table.partition_types, entry.partition)
+    partition = table.partition_values(entry.partition)
     names = [data_file_path(table, partition, entry.bucket, r.data_file_name) for r in ranges]
     blobs = [data[r.offset : r.offset + r.length] for r in ranges]
     puffin, offsets = _encode(blobs, names, [r.cardinality for r in ranges])

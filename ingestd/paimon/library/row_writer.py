@@ -5,28 +5,33 @@ index files are written.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestd.paimon.merge.row_kinds import without_ignored
-from ingestd.paimon.spec.arrow import column_values
-from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import VALUE_KIND
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import (
+    DynamicBucketAssigner,
+    assign_fixed,
+    partitions_of_rows,
+)
 from ingestd.paimon.table.buckets.hash_index import key_hashes
-from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from ingestd.paimon.table.write.postpone import postponed_table
-from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+from ingestd.paimon.table.write.table_write import (
+    AssignedRows,
+    data_file_names,
+    write_assigned,
+)
 
 _Numbers = npt.NDArray[np.int64]
 _ALL_KEYS = KeyShare(0, 1)
@@ -72,18 +77,18 @@ class RowWriter:
             rows = without_ignored(rows, table.merge_rules)  # their keys must not be indexed
         if not rows.num_rows:
             return
-        codes, first = _partition_codes(rows, table.schema.partition_keys)
-        picked = rows.select(list(table.schema.partition_keys)).take(first)
-        values = list(zip(*map(column_values, picked.columns), strict=True)) or [()]
+        codes, values = partitions_of_rows(table, rows)
         partitions = [serialize_row(table.partition_types, value) for value in values]
         if self._mode is BucketMode.KEY_DYNAMIC:
             assigner = CrossPartitionAssigner(table, self._snapshot_id, _ALL_KEYS)
-            written = list(self._files(assigner.assign(rows, codes, partitions)))
+            assigned = assigner.assign(rows, codes, partitions)
+            written = list(write_assigned(table, assigned, self._new_name))
             yield from written
             assigner.wrote([file.file_name for message in written for file in message.new_files])
             return
         buckets = self._buckets(rows, codes, partitions)
-        yield from self._files(AssignedRows(rows, codes, partitions, buckets))
+        assigned = AssignedRows(rows, codes, partitions, buckets)
+        yield from write_assigned(table, assigned, self._new_name)
 
     def index_files(self) -> Iterator[CommitMessage]:
         """Write an index file for each dynamic bucket with new keys; yield its commit message.
@@ -114,37 +119,3 @@ class RowWriter:
                 self._table, partition, self._index, 0, 1
             )
         return self._assigners[partition]
-
-    def _files(self, assigned: AssignedRows) -> Iterator[CommitMessage]:
-        order = np.lexsort((assigned.buckets, assigned.codes))
-        codes, buckets = assigned.codes[order], assigned.buckets[order]
-        borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(buckets) != 0)) + 1
-        for positions in np.split(order, borders):
-            if not len(positions):
-                continue
-            partition = assigned.partitions[int(assigned.codes[positions[0]])]
-            yield write_bucket(
-                self._table,
-                partition,
-                deserialize_row(self._table.partition_types, partition),
-                int(assigned.buckets[positions[0]]),
-                assigned.rows.take(positions),
-                new_name=self._new_name,
-            )
-
-
-def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
-    """Return the partition number of each row, and the index of the first row of each partition.
-
-    Partitions are numbered from 0. Null values of a partition column are equal.
-    """
-    codes: _Numbers = np.zeros(rows.num_rows, np.int64)
-    for name in keys:
-        column = rows.column(name).combine_chunks()
-        encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
-        own = np.asarray(encoded.indices).astype(np.int64)
-        combined = codes * (int(own.max(initial=0)) + 1) + own
-        # Numbers are made consecutive after each column, so that the product cannot overflow.
-        codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
-    _, first = np.unique(codes, return_index=True)
-    return codes, first.astype(np.int64)

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ else:
     Array = pa.Array
     Column = pa.Array | pa.ChunkedArray
     ArrowField = pa.Field
+Values: TypeAlias = Any
+"""An Arrow array or chunked array; the stubs have no common type that supports computation."""
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 NESTED_FIELD_ID_BASE = 536870911

@@ -78,7 +78,7 @@ def add(table: FileStoreTable, number: int, dead_letters: list[DeadLetter]) -> N
     """Commit letters to their table."""
     rows = dead_letter_rows("job", "src", dead_letters, with_headers(dead_letters))
     rows = rows.select([name for name, _ in COLUMNS])
-    message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+    message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=data_file_names(table))
     committable = ManifestCommittable(number, (message,))
     commit(table, "writer", committable, state=load_state(table), now_ms=0)
 

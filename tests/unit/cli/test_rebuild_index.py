@@ -37,7 +37,7 @@ def lose_indexes(table: FileStoreTable) -> None:
 def double(table: FileStoreTable, key: int) -> None:
     """A row of a known key in a bucket of its own, which no index tells of."""
     rows = rows_table(table.schema, [{"id": key, "day": 19_000}], 50)
-    message = write_bucket(table, EMPTY_ROW, (), 7, rows, new_name=data_file_names(table))
+    message = write_bucket(table, EMPTY_ROW, 7, rows, new_name=data_file_names(table))
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
 

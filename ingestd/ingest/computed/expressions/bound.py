@@ -45,7 +45,7 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
 if TYPE_CHECKING:
-    from ingestd.ingest.values.row_groups import Values
+    from ingestd.paimon.spec.arrow import Values
 
 CASTS: Mapping[str, DataType] = {
     "to_date": DATE,

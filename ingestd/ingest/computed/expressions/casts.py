@@ -22,9 +22,8 @@ from ingestd.ingest.computed.expressions.cells import (
     either,
 )
 from ingestd.ingest.computed.expressions.function import FLOATING_ROOTS, NUMBER_ROOTS
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array, cast_text
-from ingestd.paimon.spec.arrow import cast_exactly, to_arrow_type
+from ingestd.paimon.spec.arrow import Values, cast_exactly, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     CHARACTER_ROOTS,
     INTEGER_ROOTS,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.row_selection import Mask
 
 BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 
 
 def equal(left: Values, right: Values) -> Values:

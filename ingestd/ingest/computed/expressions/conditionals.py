@@ -22,8 +22,7 @@ from ingestd.ingest.computed.expressions.cells import (
 from ingestd.ingest.computed.expressions.comparisons import equal, greater, less
 from ingestd.ingest.computed.expressions.function import BOOLEAN, Argument, Function, Plan
 from ingestd.ingest.computed.expressions.logic import common_type, comparable
-from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 

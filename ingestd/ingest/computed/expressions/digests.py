@@ -30,7 +30,7 @@ from ingestd.ingest.computed.expressions.function import (
     constant_text,
     require,
 )
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, CHARACTER_ROOTS
 from ingestd.paimon.spec.extension import Bytes, native_columns, text_parts
 from ingestd.secret_references import UnresolvedError, resolve

@@ -18,7 +18,7 @@ from ingestd.ingest.computed.expressions.nodes import (
     Node,
     column_nodes,
 )
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.row_selection import Mask
 

@@ -16,7 +16,7 @@ from ingestd.ingest.computed.expressions.function import (
     constant_text,
     require,
 )
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS
 
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[(\d{1,9})\]|\."((?:[^"\\]|\\.)*)"')

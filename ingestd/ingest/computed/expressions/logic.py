@@ -41,9 +41,8 @@ from ingestd.ingest.computed.expressions.function import (
     is_text,
     require,
 )
-from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import INTEGER_DIGITS, merge_types
-from ingestd.paimon.spec.arrow import fold_zeros
+from ingestd.paimon.spec.arrow import Values, fold_zeros
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType
 
 _TRUE_OR_FALSE = frozenset({"BOOLEAN"})

@@ -35,8 +35,7 @@ from ingestd.ingest.computed.expressions.function import (
     require,
 )
 from ingestd.ingest.computed.expressions.logic import MAX_DIGITS, common_type, exact_type
-from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, DataType
 
 _HALF_UP: Values = "half_towards_infinity"

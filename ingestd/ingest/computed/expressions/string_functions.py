@@ -26,7 +26,7 @@ from ingestd.ingest.computed.expressions.function import (
     require,
 )
 from ingestd.ingest.computed.expressions.logic import check_pattern
-from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     CHARACTER_ROOTS,

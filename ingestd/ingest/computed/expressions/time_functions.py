@@ -28,8 +28,7 @@ from ingestd.ingest.computed.time_parts import (
     part_of,
     points_in_time,
 )
-from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.arrow import Values, to_arrow_type
 from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 
 _PARTS: Mapping[str, str] = {

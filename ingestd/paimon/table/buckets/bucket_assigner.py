@@ -1,4 +1,4 @@
-"""Assign rows to fixed or dynamic buckets.
+"""Find the partitions of rows, and assign rows to fixed or dynamic buckets.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 
@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import (
     fixed_buckets,
     hash_columns,
     mod_buckets,
     takes_bucket_keys,
 )
+from ingestd.paimon.spec.grouping import group_rows
 from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.row_selection import Indices
@@ -42,6 +44,18 @@ Buckets = npt.NDArray[np.int32]
 """Bucket numbers."""
 KeyHashes = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 """Hashes of keys, as unsigned numbers."""
+
+
+def partitions_of_rows(
+    table: FileStoreTable, rows: pa.Table
+) -> tuple[Indices, list[tuple[object, ...]]]:
+    """Return the number of each row's partition, from 0, and the values of each partition."""
+    keys = table.schema.partition_keys
+    groups = group_rows(rows, keys)
+    if not keys:
+        return groups.codes, [()] * groups.count
+    heads = rows.select(list(keys)).take(groups.first)
+    return groups.codes, list(zip(*map(column_values, heads.columns), strict=True))
 
 
 class OwnedBuckets:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
+from ingestd.paimon.spec.binary_row import comparable_key
 from ingestd.paimon.spec.compaction_options import num_levels
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.manifest import BucketKey, FileIdentifier, by_partition
@@ -185,7 +185,7 @@ def _refuse_outside(
     inside = partition_test(table, replaced)
     for partition in partitions:
         if not inside(partition):
-            values = deserialize_row(table.partition_types, partition)
+            values = table.partition_values(partition)
             named = dict(zip(table.schema.partition_keys, values, strict=True))
             raise ConfigError(
                 f"table {table.name}: rows of partition {named} are not of the partition that is "

@@ -19,7 +19,6 @@ from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketVectors,
     TreeCompaction,
     TreeRules,
-    deserialized_partition,
     has_expired,
 )
 from ingestd.paimon.table.compact.rolling_write import FileTarget
@@ -53,7 +52,7 @@ class CompactBucket:
 
     def target(self, level: int) -> FileTarget:
         """Return the destination of new data files of a level."""
-        values = deserialized_partition(self.table, self.partition)
+        values = self.table.partition_values(self.partition)
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
@@ -61,7 +60,7 @@ class CompactBucket:
 
         Failures are logged, not raised.
         """
-        values = deserialized_partition(self.table, self.partition)
+        values = self.table.partition_values(self.partition)
         delete_uncommitted_files(self.table, values, self.bucket, files)
         for entry in index:
             self.table.io.delete_quietly(index_path(self.table, entry))

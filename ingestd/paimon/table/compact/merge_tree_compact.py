@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ingestd.paimon.spec.binary_row import comparable_key, deserialize_row
+from ingestd.paimon.spec.binary_row import comparable_key
 from ingestd.paimon.spec.compaction_options import CompactionOptions, LookupRules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
@@ -364,4 +364,4 @@ def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows 
 
 def deserialized_partition(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
     """Return the values of a serialized partition, in the order of the partition keys."""
-    return tuple(deserialize_row(table.partition_types, partition))
+    return tuple(table.partition_values(partition))

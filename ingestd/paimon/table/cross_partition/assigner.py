@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.row_kinds import NO_KIND
 from ingestd.paimon.spec.arrow import column_of
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
 from ingestd.paimon.spec.row_selection import Indices, Mask, retractions
@@ -25,6 +24,7 @@ from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, key_prints
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.table_write import AssignedRows
 
 NOWHERE = -1
 
@@ -120,19 +120,6 @@ def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> Mask:
         return rows.retracts[rows.last]
     gone: Mask = last == (RowKind.DELETE if remove_on_delete else NO_KIND)
     return gone
-
-
-@dataclass(frozen=True, slots=True)
-class AssignedRows:
-    """Rows and their targets: row i is written to `partitions[codes[i]]` and bucket `buckets[i]`.
-
-    The partition columns of the rows have the values of the target.
-    """
-
-    rows: pa.Table
-    codes: Indices
-    partitions: Sequence[bytes]
-    buckets: Indices
 
 
 class CrossPartitionAssigner:
@@ -316,7 +303,7 @@ def _written(
     kind = pa.array(np.full(len(moves.moving), int(RowKind.DELETE), np.int8))
     deletes = deletes.set_column(at, deletes.field(at), kind)
     together = pa.concat_tables([rows.filter(pa.array(moves.is_written)), deletes])
-    values = [deserialize_row(table.partition_types, partition) for partition in known]
+    values = [table.partition_values(partition) for partition in known]
     for number, name in enumerate(table.schema.partition_keys):
         field = together.schema.field(name)
         cells = column_of([value[number] for value in values], table.partition_types[number])

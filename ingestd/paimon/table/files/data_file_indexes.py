@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.file_index import FileIndexes, decode_file_index, encode_file_index
@@ -59,7 +58,7 @@ def index_file_path(
 
     `partition` is the serialized row.
     """
-    return path_beside(table, deserialize_row(table.partition_types, partition), bucket, file, name)
+    return path_beside(table, table.partition_values(partition), bucket, file, name)
 
 
 def indexes_may_match(

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry, by_partition, file_totals
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -85,7 +84,7 @@ def partition_spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
     Null and blank values are replaced by the option `partition.default-name`.
     """
     spec = {}
-    values = deserialize_row(table.partition_types, partition)
+    values = table.partition_values(partition)
     for name, t, value in zip(
         table.schema.partition_keys, table.partition_types, values, strict=True
     ):

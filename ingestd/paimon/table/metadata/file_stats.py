@@ -30,7 +30,7 @@ def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, Column
 
     `partition` is the serialized row.
     """
-    values = deserialize_row(table.partition_types, partition)
+    values = table.partition_values(partition)
     return {
         name: ColumnStats(value, value, int(value is None), 1)
         for name, value in zip(table.schema.partition_keys, values, strict=True)

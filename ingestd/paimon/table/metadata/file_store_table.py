@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_checks import rules_with_refusals
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -126,6 +127,10 @@ class FileStoreTable:
     def partition_types(self) -> tuple[DataType, ...]:
         """The types of the partition columns, in the order of the partition keys."""
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
+
+    def partition_values(self, partition: bytes) -> tuple[object, ...]:
+        """Return the values of a serialized partition, in the order of the partition keys."""
+        return deserialize_row(self.partition_types, partition)
 
     def schemas(self, schema_id: int) -> TableSchema:
         """Return the schema with this id; its file is read at most once.

@@ -4,7 +4,6 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#tabl
 """
 
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -34,7 +33,7 @@ def partition_directory(table: FileStoreTable, partition: bytes) -> str:
     return partition_path(
         table.schema.partition_keys,
         table.partition_types,
-        deserialize_row(table.partition_types, partition),
+        table.partition_values(partition),
         table.options.partition_default_name,
         table.options.partition_legacy_name,
     )

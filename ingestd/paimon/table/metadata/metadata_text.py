@@ -13,7 +13,7 @@ def partition_text(table: FileStoreTable, partition: bytes) -> str:
 
     Values are cast to text, but binary values are hexadecimal; null is `null`.
     """
-    cells = deserialize_row(table.partition_types, partition)
+    cells = table.partition_values(partition)
     names = table.schema.partition_keys
     values = zip(names, table.partition_types, cells, strict=True)
     return "{" + ", ".join(_cell(name, t, value, legacy=False) for name, t, value in values) + "}"
@@ -25,7 +25,7 @@ def partition_name(table: FileStoreTable, partition: bytes) -> str:
     Values are cast to text, but binary values are hexadecimal; null and blank values are replaced
     by the option `partition.default-name`.
     """
-    cells = deserialize_row(table.partition_types, partition)
+    cells = table.partition_values(partition)
     default = table.options.partition_default_name
     names = table.schema.partition_keys
     return "/".join(

@@ -180,7 +180,7 @@ def _texts(table: FileStoreTable, partition: bytes) -> list[str | None]:
 
 
 def _spec(table: FileStoreTable, partition: bytes) -> dict[str, object]:
-    values: Sequence[object] = deserialize_row(table.partition_types, partition)
+    values: Sequence[object] = table.partition_values(partition)
     return dict(zip(table.schema.partition_keys, values, strict=True))
 
 

@@ -19,7 +19,6 @@ from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError
 from ingestd.paimon.merge.key_order import positions_by_number
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.manifest import ManifestEntry, by_partition
@@ -147,7 +146,7 @@ class _Move:
         options = {**table.schema.options, "bucket": str(bucket_count(table, settled))}
         self._table = table.with_schema(replace(table.schema, options=options))
         self._partition = partition
-        self._values = deserialize_row(table.partition_types, partition)
+        self._values = table.partition_values(partition)
         self._new_name = data_file_names(self._table)
         self._buckets: dict[int, _Bucket] = {}
         self._reached: dict[int, int] = defaultdict(lambda: -1)
@@ -188,7 +187,6 @@ class _Move:
             message = write_bucket(
                 self._table,
                 self._partition,
-                self._values,
                 number,
                 rows.take(positions).append_column(SEQUENCE_NUMBER, pa.array(numbers)),
                 new_name=self._new_name,

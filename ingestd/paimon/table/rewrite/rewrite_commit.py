@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.files.data_files import delete_uncommitted_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -69,6 +68,6 @@ def commit_rewrite(
 def delete_written(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
     """Delete the data and changelog files of messages that will not be committed; never raises."""
     for message in messages:
-        values = deserialize_row(table.partition_types, message.partition)
+        values = table.partition_values(message.partition)
         written = (*message.new_files, *message.changelog_files, *message.compact_after)
         delete_uncommitted_files(table, values, message.bucket, written)

@@ -138,7 +138,7 @@ class _FileCheck:
 
     def _check_place(self, table: FileStoreTable, rows: pa.Table) -> None:
         """Check that every row belongs to the partition and bucket of its file."""
-        values = deserialize_row(table.partition_types, self.entry.partition)
+        values = table.partition_values(self.entry.partition)
         moves = bucket_mode(table.schema) is BucketMode.KEY_DYNAMIC
         for name, value in zip(table.schema.partition_keys, values, strict=True):
             if name not in rows.column_names:
@@ -317,7 +317,7 @@ def check_partition_stats(
     fields = table.schema.select(table.schema.partition_keys)
     if not fields:
         return
-    rows = [deserialize_row(table.partition_types, partition) for partition in partitions]
+    rows = [table.partition_values(partition) for partition in partitions]
     columns = {f.name: column_of([row[i] for row in rows], f.type) for i, f in enumerate(fields)}
     check_stats(where, stats, pa.table(columns), fields, findings)
 

@@ -11,8 +11,9 @@ they are committed.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,10 @@ from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
+from ingestd.paimon.spec.grouping import pair_order
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.spec.row_selection import Indices, take_rows
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
@@ -125,14 +128,50 @@ class WrittenBucketFiles:
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
     """Return a function that returns a new data file name at each call: a UUID and a counter."""
     options = table.options.at_level(0)
-    stem, count = f"{options.data_file_prefix}{uuid.uuid4()}", iter(range(1 << 31))
-    return lambda: f"{stem}-{next(count)}.{options.file_extension}"
+    return _numbered_names(options.data_file_prefix, options.file_extension)
+
+
+def _numbered_names(prefix: str, extension: str) -> Callable[[], str]:
+    stem, numbers = f"{prefix}{uuid.uuid4()}", count()
+    return lambda: f"{stem}-{next(numbers)}.{extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedRows:
+    """Rows and their targets: row i is written to `partitions[codes[i]]` and bucket `buckets[i]`.
+
+    The partition columns of the rows have the values of the target.
+    """
+
+    rows: pa.Table
+    codes: Indices
+    partitions: Sequence[bytes]
+    buckets: Indices
+
+
+def write_assigned(
+    table: FileStoreTable, assigned: AssignedRows, new_name: Callable[[], str]
+) -> Iterator[CommitMessage]:
+    """Write rows, in arrival order, to their buckets, and yield the commit message of each bucket.
+
+    Raises the errors of `write_bucket`, which describes rows and names.
+    """
+    if not assigned.rows.num_rows:
+        return
+    order = pair_order(assigned.codes, assigned.buckets)
+    in_order = not bool((np.diff(order) < 0).any())
+    ordered = assigned.rows if in_order else take_rows(assigned.rows, order)
+    codes, buckets = assigned.codes[order], assigned.buckets[order]
+    borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(buckets) != 0)) + 1
+    for start, end in pairwise([0, *borders.tolist(), len(order)]):
+        partition, bucket = assigned.partitions[int(codes[start])], int(buckets[start])
+        rows = ordered.slice(start, end - start)
+        yield write_bucket(table, partition, bucket, rows, new_name=new_name)
 
 
 def write_bucket(
     table: FileStoreTable,
     partition: bytes,
-    partition_values: tuple[object, ...],
     bucket: int,
     rows: pa.Table,
     *,
@@ -142,8 +181,8 @@ def write_bucket(
 
     `rows` has the table's columns in its Arrow types; for a primary-key table also
     `_SEQUENCE_NUMBER` (int64) and `_VALUE_KIND` (int8). For an append table both are optional:
-    without sequence numbers, its rows are numbered from 0. `partition` is the serialized row of
-    `partition_values`. `new_name` returns a new file name at each call; a new file is begun at
+    without sequence numbers, its rows are numbered from 0. `partition` is the serialized row of the
+    partition values. `new_name` returns a new file name at each call; a new file is begun at
     `target-file-size`. With the changelog producer `input` all rows are also written to changelog
     files, before they are merged.
 
@@ -152,14 +191,15 @@ def write_bucket(
     UnsupportedError for a row kind that the merge engine does not support, and StorageError if the
     storage fails; no file remains then.
     """
-    data = WrittenBucketFiles(table, partition_values, bucket, table.options.at_level(0), new_name)
+    values = table.partition_values(partition)
+    data = WrittenBucketFiles(table, values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
     checked = _prepare(table, rows)
     if not writes_input(table.schema):
         merged = _merged(table, checked)
         return CommitMessage(partition, bucket, total, new_files=data.write(merged))
     changelog, merged = input_and_merged(table, checked)
-    changes = changelog_files(table, partition_values, bucket)
+    changes = changelog_files(table, values, bucket)
     changelog_metas = changes.write(changelog)
     try:
         written = data.write(merged)
@@ -226,9 +266,7 @@ def _checked_append(rows: pa.Table) -> pa.Table:
 def changelog_file_names(table: FileStoreTable) -> Callable[[], str]:
     """Return a function that returns a new changelog file name at each call: UUID and counter."""
     prefix = honoured.CHANGELOG_PREFIX.of(table.schema.options)
-    extension = table.options.for_changelog().file_extension
-    stem, count = f"{prefix}{uuid.uuid4()}", iter(range(1 << 31))
-    return lambda: f"{stem}-{next(count)}.{extension}"
+    return _numbered_names(prefix, table.options.for_changelog().file_extension)
 
 
 def changelog_files(

@@ -58,7 +58,7 @@ def write(settings: PipelineSettings, *batches: list[DeadLetter]) -> None:
     table = catalog.get_table(identifier)
     for number, letters in enumerate(batches):
         rows = dead_letter_rows("job", "s", letters).select([name for name, _ in COLUMNS])
-        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+        message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=data_file_names(table))
         committable = ManifestCommittable(number, (message,))
         commit(table, "writer", committable, state=load_state(table), now_ms=0)
 

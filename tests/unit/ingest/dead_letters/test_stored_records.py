@@ -45,7 +45,7 @@ def table() -> FileStoreTable:
 def store(table: FileStoreTable) -> Callable[..., None]:
     def stored(*dead_letters: DeadLetter, source: str = "src", job: str = "job") -> None:
         rows = dead_letter_rows(job, source, dead_letters).select([name for name, _ in COLUMNS])
-        message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=data_file_names(table))
+        message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=data_file_names(table))
         state = load_state(table)
         identifier = state.committed.get("us", 0) + 1
         commit(table, "us", ManifestCommittable(identifier, (message,)), state=state, now_ms=1)

@@ -107,7 +107,7 @@ def put_numbered(table: FileStoreTable, first: int) -> None:
     numbers = pa.array(np.arange(first, first + 10))
     rows = rows.append_column(SEQUENCE_NUMBER, numbers)
     names = data_file_names(table)
-    message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=names)
+    message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=names)
     state = load_state(table)
     commit(table, "u", ManifestCommittable(first + 1, (message,)), state=state, now_ms=NOW_MS)
 

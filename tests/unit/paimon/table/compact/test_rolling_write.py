@@ -91,7 +91,7 @@ def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -
     writer.add(rows.slice(20, 0))
     writer.add(rows.slice(20))
     (found,) = writer.close()
-    message = write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=lambda: "data-one.parquet")
+    message = write_bucket(table, EMPTY_ROW, 0, rows, new_name=lambda: "data-one.parquet")
     (whole,) = message.new_files
     assert found.file_source == FileSource.COMPACT
     assert (
@@ -205,7 +205,7 @@ def test_timestamps_that_orc_lacks_go_into_a_file_of_their_own(tmp_path: Path) -
     parts = [read_data_file(table, EMPTY_ROW, 0, file, table.schema.fields) for file in files]
     found = [value for part in parts for value in column_values(part.column("t"))]
     assert found == times
-    written = write_bucket(table, EMPTY_ROW, (), 0, rows_table(table.schema, [{"k": 1, "t": -1}]),
+    written = write_bucket(table, EMPTY_ROW, 0, rows_table(table.schema, [{"k": 1, "t": -1}]),
                            new_name=data_file_names(table))  # fmt: skip
     assert [new_file.file_name.partition(".")[2] for new_file in written.new_files] == [
         "zstd.parquet"

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row, serialize_row
+from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.moving_keys import Batch
@@ -26,7 +26,7 @@ def test_keys_are_distinguished_by_partition() -> None:
     wanted = pa.table({"b": ["y", "x", "y"], "a": pa.array([1, 2, 3], pa.int32())})
     by_partition = KeyFilter.of(table, wanted).by_partition
     found = {
-        deserialize_row(table.partition_types, partition): keys.column("a").to_pylist()
+        table.partition_values(partition): keys.column("a").to_pylist()
         for partition, keys in by_partition.items()
     }
     assert found == {("x",): [2], ("y",): [1, 3]}

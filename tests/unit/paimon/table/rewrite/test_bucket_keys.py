@@ -27,7 +27,7 @@ def written(table: FileStoreTable, bucket: int, first: int, *keys: tuple[int, in
     """A file of a bucket with keys and their kinds, numbered from `first`."""
     rows = rows_table(table.schema, [{"id": key, "_kind": kind} for key, kind in keys], first)
     names = data_file_names(table)
-    return {bucket: write_bucket(table, EMPTY_ROW, (), bucket, rows, new_name=names).new_files}
+    return {bucket: write_bucket(table, EMPTY_ROW, bucket, rows, new_name=names).new_files}
 
 
 def hashes_of(table: FileStoreTable, files: Files) -> dict[int, Hashes]:

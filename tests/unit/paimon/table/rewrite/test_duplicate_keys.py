@@ -50,7 +50,7 @@ def write(table: FileStoreTable, bucket: int, first: int, kinds: Mapping[int, in
     """Rows in a bucket that no index tells of, numbered from `first`; keys with their kinds."""
     given = [{"id": key, "v": f"{first}", "_kind": kind} for key, kind in kinds.items()]
     rows, names = rows_table(table.schema, given, first), data_file_names(table)
-    message = write_bucket(table, EMPTY_ROW, (), bucket, rows, new_name=names)
+    message = write_bucket(table, EMPTY_ROW, bucket, rows, new_name=names)
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
 
@@ -188,7 +188,7 @@ def test_different_keys_with_one_hash_are_not_doubled() -> None:
     def put_into(bucket: int, first: int, *keys: str) -> None:
         given = [{"id": key, "v": f"{first}"} for key in keys]
         made = rows_table(table.schema, given, first)
-        message = write_bucket(table, EMPTY_ROW, (), bucket, made, new_name=data_file_names(table))
+        message = write_bucket(table, EMPTY_ROW, bucket, made, new_name=data_file_names(table))
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
         commit(table, "u", committable, state=load_state(table), now_ms=NOW_MS)
 

@@ -35,9 +35,7 @@ def _table(*columns: tuple[str, str], **options: str) -> FileStoreTable:
 def _write(table: FileStoreTable, rows: list[dict[str, Any]]) -> CommitMessage:
     room = postponed_table(table, "someone")
     new_name = data_file_names(room)
-    return write_bucket(
-        room, EMPTY_ROW, (), -2, rows_table(table.schema, rows, 7), new_name=new_name
-    )
+    return write_bucket(room, EMPTY_ROW, -2, rows_table(table.schema, rows, 7), new_name=new_name)
 
 
 def test_rows_stay_as_they_came_without_numbers() -> None:

@@ -30,7 +30,7 @@ def _write(
     table: FileStoreTable, rows: list[dict[str, Any]] | pa.Table, first: int = 0
 ) -> CommitMessage:
     data = rows if isinstance(rows, pa.Table) else rows_table(table.schema, rows, first)
-    return write_bucket(table, EMPTY_ROW, (), 1, data, new_name=data_file_names(table))
+    return write_bucket(table, EMPTY_ROW, 1, data, new_name=data_file_names(table))
 
 
 def _stored(table: FileStoreTable, message: CommitMessage, number: int = 0) -> pa.Table:
@@ -148,9 +148,7 @@ def test_partition_directory_follows_from_its_values() -> None:
     )  # fmt: skip
     rows = rows_table(table.schema, [{"day": 19_000, "id": 1}])
     partition = serialize_row(table.partition_types, (19_000,))
-    message = write_bucket(
-        table, partition, (19_000,), 4, rows, new_name=lambda: "data-x-0.parquet"
-    )
+    message = write_bucket(table, partition, 4, rows, new_name=lambda: "data-x-0.parquet")
     assert table.io.exists(f"{table.path}/day=19000/bucket-4/data-x-0.parquet")
     assert message.partition == partition
 
@@ -193,7 +191,7 @@ def test_files_of_a_write_that_fails_are_deleted_again() -> None:
     names = iter(["data-1-0.parquet", "data-1-0.parquet"])
     rows = rows_table(table.schema, [{"id": n, "v": str(n) * 50} for n in range(1000)])
     with pytest.raises(StorageError):
-        write_bucket(table, EMPTY_ROW, (), 0, rows, new_name=lambda: next(names))
+        write_bucket(table, EMPTY_ROW, 0, rows, new_name=lambda: next(names))
     assert table.io.list_names(str(PurePosixPath(table.path) / "bucket-0")) == []
 
 

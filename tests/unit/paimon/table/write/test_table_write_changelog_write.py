@@ -34,7 +34,7 @@ def _table(**options: str) -> FileStoreTable:
 
 def _write(table: FileStoreTable, rows: list[dict[str, Any]], first: int = 5) -> CommitMessage:
     data = rows_table(table.schema, rows, first)
-    return write_bucket(table, EMPTY_ROW, (), 1, data, new_name=data_file_names(table))
+    return write_bucket(table, EMPTY_ROW, 1, data, new_name=data_file_names(table))
 
 
 def _stored(table: FileStoreTable, name: str) -> pa.Table:
@@ -105,6 +105,6 @@ def test_files_roll_at_the_target_size_and_go_together_if_one_cannot_be_written(
     before = sorted(table.io.list_names(f"{table.path}/bucket-1"))
     names, rows = iter(["data-1-0.parquet"] * 2), rows_table(table.schema, ROWS)
     with pytest.raises(StorageError):
-        write_bucket(table, EMPTY_ROW, (), 1, rows, new_name=lambda: next(names))
+        write_bucket(table, EMPTY_ROW, 1, rows, new_name=lambda: next(names))
     assert next(names, None) is None
     assert sorted(table.io.list_names(f"{table.path}/bucket-1")) == before

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.ingest.values.row_groups import group_rows, pair_order
+from ingestd.paimon.spec.grouping import group_rows, pair_order
 
 
 def test_rows_of_equal_values_share_a_group_and_nulls_are_equal() -> None:

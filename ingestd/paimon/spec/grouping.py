@@ -5,20 +5,19 @@ All functions process whole Arrow columns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.paimon.spec.arrow import Values
+
 Codes = npt.NDArray[np.int64]
-Values: TypeAlias = Any
-"""An Arrow array or chunked array; the stubs have no common type that supports computation."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroups:
+class Grouping:
     """A grouping of n rows: `codes` (n,) are their group numbers, from 0.
 
     `first` (groups,) are the indices of the first row of each group.
@@ -33,7 +32,7 @@ class RowGroups:
         return len(self.first)
 
 
-def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
+def group_rows(rows: pa.Table, columns: Sequence[str]) -> Grouping:
     """Group rows that have equal values in all columns.
 
     Null equals null, NaN equals NaN, and -0.0 differs from 0.0. If `columns` is empty, all rows are
@@ -41,14 +40,14 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
     """
     codes: Codes = np.zeros(rows.num_rows, np.int64)
     if not columns:
-        return RowGroups(codes, codes[:1].copy())
+        return Grouping(codes, codes[:1].copy())
     for name in columns:
         own = _column_codes(rows.column(name))
         combined = codes * (int(own.max(initial=0)) + 1) + own
         # Renumbered after each column, so that the product cannot overflow.
         codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
     _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
-    return RowGroups(dense.astype(np.int64), first.astype(np.int64))
+    return Grouping(dense.astype(np.int64), first.astype(np.int64))
 
 
 def pair_order(major: Codes, minor: Codes) -> Codes:
