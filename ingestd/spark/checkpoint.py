@@ -16,17 +16,17 @@ _PREFIX = "ingestd-checkpoint-"
 
 
 @contextmanager
-def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
+def checkpoint_folder() -> Iterator[str]:
     """Create an empty folder for the checkpoint of one query; remove it at the end of the block.
 
-    Without `parent`, it is created in the system's folder for temporary files. Raises
-    RetryableError if it cannot be created.
+    It is created in the system's folder for temporary files. Raises RetryableError if it cannot be
+    created.
     """
     try:
-        path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        path = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError as error:
         raise RetryableError(
-            f"cannot create a folder for Spark's checkpoint in {parent or tempfile.gettempdir()} "
+            f"cannot create a folder for Spark's checkpoint in {tempfile.gettempdir()} "
             f"({error}); free some space there, or set TMPDIR to another folder"
         ) from error
     try:

@@ -99,7 +99,7 @@ def shape_rows(
     batch: ChangeBatch,
     source: SourceSettings,
     *,
-    case_sensitive: bool = True,
+    case_sensitive: bool,
 ) -> ShapedRows:
     """Convert a batch of the chunk to rows of its target, by the settings of target and source.
 
@@ -238,7 +238,7 @@ def without_invalid(
     settings: TableSettings,
     context: TableContext | None,
     *,
-    case_sensitive: bool = True,
+    case_sensitive: bool,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 

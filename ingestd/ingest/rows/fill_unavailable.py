@@ -46,7 +46,7 @@ _NOT_KNOWN = -3
 
 
 def fill_unavailable(
-    target: TableContext, rows: pa.Table, partition_lookup: PartitionLookup | None = None
+    target: TableContext, rows: pa.Table, partition_lookup: PartitionLookup | None
 ) -> tuple[pa.Table, int]:
     """Replace omitted values by older values; return the rows, and the number of values not found.
 

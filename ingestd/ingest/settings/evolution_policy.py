@@ -137,7 +137,7 @@ def judge_growth(
     schema: TableSchema,
     beyond: Mapping[str, DataType],
     policy: EvolutionPolicy,
-    names: Collection[str] = (),
+    names: Collection[str],
 ) -> Verdict:
     """Decide which of the columns `beyond` are added or widened, refused, or moved.
 

@@ -17,7 +17,6 @@ from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings, rel
 from ingestd.paimon.catalog.thrift import Struct, Value, i32, i64, structure, structures, text
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
-_FIRST_SLEEP_MS = 100
 _EXCLUSIVE = 3
 _TABLE_LEVEL = 2
 _ACQUIRED, _WAITING = 1, 2
@@ -85,14 +84,11 @@ class HiveLock:
 
     def _wait(self, session: MetastoreSession, lock: Struct) -> None:
         request = _lock_request(lock[_Response.LOCK_ID].content)
-        waited, pause = 0, _FIRST_SLEEP_MS
-        state: int = lock[_Response.STATE].content
-        while state == _WAITING and waited < self.settings.acquire_timeout_ms:
-            pause = min(pause, self.settings.check_max_sleep_ms)
-            self.sleep(pause / 1000)
-            waited += pause
-            pause *= 2
-            state = session.call("check_lock", request)[_Response.STATE].content
+        for waited in self.settings.attempts(self.sleep):
+            response = session.call("check_lock", request) if waited else lock
+            state: int = response[_Response.STATE].content
+            if state != _WAITING:
+                break
         if state != _ACQUIRED:
             raise CommitConflictError(
                 f"table {self.identifier}: other writers have held its lock in metastore "

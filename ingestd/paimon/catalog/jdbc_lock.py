@@ -15,7 +15,6 @@ from ingestd.paimon.catalog.jdbc_database import Database
 from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings, release_lock
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
-_FIRST_SLEEP_MS = 100
 _LOCKS = "paimon_distributed_locks"
 
 
@@ -50,20 +49,15 @@ class JdbcLock:
 
     def _acquire(self, lock_id: str) -> object:
         """Acquire the lock; return the time of its acquisition as the driver represents it."""
-        waited, pause = 0, _FIRST_SLEEP_MS
-        while (acquired_at := self._try(lock_id)) is None:
-            if waited >= self.settings.acquire_timeout_ms:
-                raise CommitConflictError(
-                    f"table {self.identifier}: other writers have held the lock '{lock_id}' of "
-                    f"catalog {self.database.address} for {waited / 1000:g} s; nothing of this "
-                    "change is visible; end a writer that does not respond, or raise "
-                    f"'{LOCK_TIMEOUT}'"
-                )
-            pause = min(pause, self.settings.check_max_sleep_ms)
-            self.sleep(pause / 1000)
-            waited += pause
-            pause *= 2
-        return acquired_at
+        for waited in self.settings.attempts(self.sleep):  # noqa: B007  (read after the loop)
+            acquired_at = self._try(lock_id)
+            if acquired_at is not None:
+                return acquired_at
+        raise CommitConflictError(
+            f"table {self.identifier}: other writers have held the lock '{lock_id}' of catalog "
+            f"{self.database.address} for {waited / 1000:g} s; nothing of this change is visible; "
+            f"end a writer that does not respond, or raise '{LOCK_TIMEOUT}'"
+        )
 
     def _release(self, lock_id: str, acquired_at: object) -> None:
         """Delete the row, unless the lock has expired and another process has acquired it."""

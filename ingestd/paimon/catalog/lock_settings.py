@@ -1,7 +1,7 @@
 """The options and the release of locks, which JDBC catalogs and Hive catalogs have in common."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import StorageError
@@ -13,6 +13,7 @@ LOCK_TIMEOUT = "lock-acquire-timeout"
 _ENABLED = "lock.enabled"
 _SLEEP = "lock-check-max-sleep"
 LOCK_OPTIONS = (_ENABLED, LOCK_TIMEOUT, _SLEEP)
+_FIRST_SLEEP_MS = 100
 _RELEASE_PAUSES = (0.1, 0.5, 2.0)
 """Seconds between attempts to release a lock."""
 
@@ -23,6 +24,20 @@ class LockSettings:
 
     acquire_timeout_ms: int
     check_max_sleep_ms: int
+
+    def attempts(self, sleep: Callable[[float], None]) -> Iterator[int]:
+        """Yield at each attempt to acquire a lock the milliseconds waited so far; sleep between.
+
+        The pauses double up to the longest one. `sleep` takes seconds.
+        """
+        waited, pause = 0, _FIRST_SLEEP_MS
+        yield waited
+        while waited < self.acquire_timeout_ms:
+            pause = min(pause, self.check_max_sleep_ms)
+            sleep(pause / 1000)
+            waited += pause
+            pause *= 2
+            yield waited
 
 
 def lock_settings(warehouse: str, options: Mapping[str, str]) -> LockSettings | None:

@@ -92,7 +92,7 @@ def picks_rows(rules: MergeRules) -> bool:
 
 
 def picked_rows(
-    rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool = False
+    rows: pa.Table, key_columns: Sequence[str], rules: MergeRules, *, oldest_first: bool
 ) -> Positions:
     """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 

@@ -103,16 +103,14 @@ class _Buffer:
         return bytes(self.slots + self.tail)
 
 
-def encode_row(
-    types: Sequence[DataType], values: Sequence[object], kind: RowKind = RowKind.INSERT
-) -> bytes:
-    """Return the encoded row, with the row kind `kind`, without its arity: the form that is hashed.
+def encode_row(types: Sequence[DataType], values: Sequence[object]) -> bytes:
+    """Return the encoded row, with the row kind +I, without its arity: the form that is hashed.
 
     Raises ValueError if a value does not match its type.
     """
     arity, start = len(types), null_area_size(len(types))
     buffer = _Buffer(start + 8 * arity)
-    buffer.slots[0] = kind
+    buffer.slots[0] = RowKind.INSERT
     try:
         for i, (t, value) in enumerate(zip(types, values, strict=True)):
             if value is None:

@@ -164,9 +164,7 @@ def _refuse_partitions(schema: TableSchema) -> None:
             )
 
 
-def refuse_iceberg_change(
-    before: TableSchema, after: TableSchema, *, has_snapshots: bool = True
-) -> None:
+def refuse_iceberg_change(before: TableSchema, after: TableSchema, *, has_snapshots: bool) -> None:
     """Raise UnsupportedError if a schema change makes the Iceberg metadata of a table impossible.
 
     `before` and `after` are the schemas around the change. A table created by another program, for

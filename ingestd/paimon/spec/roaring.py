@@ -33,7 +33,7 @@ def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[RowNumbers
     return np.frombuffer(bitmap.to_array(), np.uint32), end
 
 
-def decode_bitmap(data: bytes, source: str, start: int = 0) -> tuple[BitMap, int]:
+def decode_bitmap(data: bytes, source: str, start: int) -> tuple[BitMap, int]:
     """Return the bitmap that begins at `start`, and the position of its end.
 
     Raises FormatError, naming `source`, if it is truncated or not in canonical form.

@@ -1,6 +1,7 @@
 """The folder of Spark's checkpoint, and the offsets of a batch in it."""
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,23 @@ from ingestd.kafka.offset_ranges import BatchOffsets, encode
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 
 
-def test_each_query_has_an_empty_folder_of_its_own_that_goes_with_it(tmp_path: Path) -> None:
-    with checkpoint_folder(str(tmp_path)) as one, checkpoint_folder(str(tmp_path)) as other:
+def test_each_query_has_an_empty_folder_of_its_own_that_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with checkpoint_folder() as one, checkpoint_folder() as other:
         assert one != other
         assert list(Path(one).iterdir()) == []
         Path(one, "offsets").mkdir()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
-    with (
-        pytest.raises(RetryableError, match=r"file .*set TMPDIR"),
-        checkpoint_folder(str(tmp_path / "file")),
-    ):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    with pytest.raises(RetryableError, match=r"file .*set TMPDIR"), checkpoint_folder():
         pass
 
 

@@ -80,7 +80,7 @@ def write_manifests(
 def write_index_manifest(
     table: FileStoreTable,
     entries: IndexEntries,
-    repeated: Sequence[IndexManifestEntry] = (),
+    repeated: Sequence[IndexManifestEntry],
 ) -> str:
     """Write an index manifest with all index files of a snapshot; return its name.
 

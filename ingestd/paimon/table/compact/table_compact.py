@@ -167,18 +167,15 @@ def plan_compaction(
     now_ms: int,
     full: bool = False,
     partition_filter: PartitionFilter | None = None,
-    state: TableState | None = None,
 ) -> list[CompactPlan]:
     """Return the plans that `compact_table` would run now; only manifests are read.
 
-    With `full`, every bucket is compacted completely, whether or not a trigger is due. `state` is
-    the newest state of the table (None: it is loaded). `partition_filter` selects partitions (None:
-    all). Raises UnsupportedError for a table that cannot be written, FormatError for a damaged
-    manifest.
+    With `full`, every bucket is compacted completely, whether or not a trigger is due.
+    `partition_filter` selects partitions (None: all). Raises UnsupportedError for a table that
+    cannot be written, FormatError for a damaged manifest.
     """
     refuse_unsupported(table.schema, for_write=True)
-    state = load_state(table) if state is None else state
-    buckets = _live_buckets(table, state, partition_filter)
+    buckets = _live_buckets(table, load_state(table), partition_filter)
     return list(_plans(table, buckets, now_ms, full=full))
 
 

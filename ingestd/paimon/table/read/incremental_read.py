@@ -95,9 +95,7 @@ def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator
         yield kept.drop_columns([field.name for field in CHANGE_FIELDS])
 
 
-def iter_changed(
-    reader: TableReader, first_id: int, last_id: int | None = None
-) -> Iterator[pa.Table]:
+def iter_changed(reader: TableReader, first_id: int, last_id: int | None) -> Iterator[pa.Table]:
     """Yield the rows added by the APPEND snapshots from `first_id` to `last_id`, merged by key.
 
     The range includes `last_id`; None, or an id after the newest snapshot, stands for the newest

@@ -124,7 +124,7 @@ def plan_read(
 
 
 def plan_changed(
-    table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
+    table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None
 ) -> ReadPlan:
     """Plan a read of files that snapshots added, for rows that match a predicate (None: all rows).
 

@@ -75,7 +75,7 @@ def move_postponed(
 
 
 def count_postponed_rows(
-    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None
 ) -> int:
     """Return the number of postponed rows of `state`, before they are merged.
 
@@ -92,7 +92,7 @@ def count_postponed_rows(
 
 
 def postponed_moves(
-    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
+    table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None
 ) -> Iterator[CommitMessage]:
     """Write the postponed rows of `state` to files of their buckets; yield a message per bucket.
 
@@ -157,7 +157,7 @@ class _Move:
     def messages(self, postponed: Sequence[DataFileMeta]) -> Iterator[CommitMessage]:
         files = sorted(postponed, key=lambda file: file.creation_time_ms or 0)
         try:
-            for rows in self._rounds(files):
+            for rows in self._chunks(files):
                 self._write(rows)
         except BaseException:
             for number, bucket in self._buckets.items():
@@ -171,7 +171,7 @@ class _Move:
             new_files = tuple(bucket.files)
             yield CommitMessage(self._partition, number, total, compact_after=new_files)
 
-    def _rounds(self, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
+    def _chunks(self, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
         reader, bucket_key = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)

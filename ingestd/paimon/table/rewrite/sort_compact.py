@@ -106,7 +106,7 @@ def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) ->
 
 def plan_sort(
     table: FileStoreTable,
-    partition_filter: PartitionFilter | None = None,
+    partition_filter: PartitionFilter | None,
     state: TableState | None = None,
 ) -> list[SortPlan]:
     """Return a plan for each partition that has files; only manifests are read.

@@ -74,7 +74,7 @@ def analyze_table(
 
 
 def compute_statistics(
-    table: FileStoreTable, snapshot: Snapshot, columns: Sequence[str] | None = None
+    table: FileStoreTable, snapshot: Snapshot, columns: Sequence[str] | None
 ) -> TableStatistics:
     """Return the statistics of a snapshot, for columns of the schema of the snapshot.
 

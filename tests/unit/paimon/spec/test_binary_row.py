@@ -36,11 +36,12 @@ def test_rows_of_java_are_read_back(row: dict[str, list[object]]) -> None:
     assert same(deserialize_row(types, bytes.fromhex(str(row["serialized"]))), tuple(values))
 
 
-@pytest.mark.parametrize("kind", RowKind)
-def test_row_kind_stands_in_front(kind: RowKind) -> None:
-    expected = vectors("row_kind_header")[kind.symbol]
-    assert int(kind) == expected["byte"]
-    assert encode_row([DataType("INT")], [1], kind).hex() == expected["bytes"]
+def test_row_kind_stands_in_front() -> None:
+    expected = vectors("row_kind_header")
+    assert {kind.symbol: int(kind) for kind in RowKind} == {
+        symbol: header["byte"] for symbol, header in expected.items()
+    }
+    assert encode_row([DataType("INT")], [1]).hex() == expected["+I"]["bytes"]
 
 
 def test_arrays_have_the_bytes_that_java_gives_them() -> None:

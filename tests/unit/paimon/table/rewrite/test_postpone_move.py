@@ -132,7 +132,7 @@ def test_a_partition_keeps_its_number_of_buckets() -> None:
     assert _rows(table) == sorted((n, day, 1) for n in range(20) for day in "ab")
 
 
-def test_many_files_are_moved_in_rounds_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_moved_in_chunks_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postpone_move, "MAX_CHUNK_BYTES", 1)
     table = _table()
     for value in range(4):
