@@ -11,8 +11,8 @@ from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.table_arguments import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
+from ingestd.ingest.settings.context import marked_pipelines
 from ingestd.ingest.tables.heartbeat import request_reopen
-from ingestd.ingest.tables.managed_table import marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot

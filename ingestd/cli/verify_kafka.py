@@ -34,7 +34,6 @@ from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.io.file_io import absolute_path
 from ingestd.paimon.table.verify.verify_findings import Finding
-from ingestd.spark.batch import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
 """Codes of findings about logs that no longer contain the records that were read."""
@@ -149,7 +148,7 @@ def _recount(settings: PipelineSettings, opened: OpenedTables, logs: Logs, name:
     span = covered_span(name, opened.tables, opened.progress.origin, logs)
     with TemporaryDirectory(prefix="ingestd-recount-") as folder:
         scratch = scratch_settings(settings, name, folder)
-        replay = Replay(scratch, name, managed.table.schema, stream_of)
+        replay = Replay(scratch, name, managed.table.schema)
         return recount(replay, name, managed, span, logs.keys)
 
 

@@ -244,7 +244,7 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
 
 def _refuse_second_daemon(settings: PipelineSettings) -> None:
     io = open_file_io(settings)
-    refuse_second_daemon(io, settings.warehouse, (settings.name, *settings.formerly))
+    refuse_second_daemon(io, settings.warehouse, settings.names)
 
 
 def daemon_settings(

@@ -36,6 +36,7 @@ from ingestd.ingest.batch_events import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.recovery.start_warnings import log_warnings, table_warnings
+from ingestd.ingest.recovery.truncate_lookup import truncate_lookup
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
@@ -44,7 +45,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimiter, SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
 from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
-from ingestd.ingest.stages.truncates import Stream, lasting_point
+from ingestd.ingest.stages.truncates import TruncateLookup, Truncates
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -58,7 +59,7 @@ from ingestd.paimon.spec.manifest import BucketKey
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.spark.batch import Batch, stream_of
+from ingestd.spark.batch import Batch
 from ingestd.spark.prefetch import Prefetch
 from ingestd.spark.set_aside import SetAsideTopics
 from ingestd.spark.stages import run_stages
@@ -159,17 +160,17 @@ class MicroBatch:
         planned, clock = self._read_offsets(batch_id), time.monotonic()
         self._commit_guard.learn(planned.all_ranges())
         self._registry.keys = self._commit_guard.keys
-        stream = stream_of(self._registry, self._settings, planned.until)
+        lookup = truncate_lookup(self._registry, self._settings, planned.until)
         self._registry.begin(planned)  # with the first offsets of topics that are set aside
         offsets = self.set_aside.without(planned)
-        batch = self._batch(batch_id, offsets, clock, stream)
+        batch = self._batch(batch_id, offsets, clock, lookup)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
         reach(CrashPoint.BATCH_PLANNED)
         result = None
         while batch.ranges and (result := self._run_readable(batch)) is None:
             self._prefetch.forget()
             offsets = self.set_aside.without(offsets)
-            batch = self._batch(batch_id, offsets, clock, stream)
+            batch = self._batch(batch_id, offsets, clock, lookup)
         reach(CrashPoint.BATCH_COLLECTED)
         if result is not None:
             self._rejection_limiter.check(result.counts, result.rejected)
@@ -217,17 +218,19 @@ class MicroBatch:
         """
         own = starts_of(batch.ranges)
         again = []
-        for read in batch.truncates.reading(batch.ranges, batch.stream):
+        for read in batch.truncates.reading(batch.ranges):
             start = own.get(read.source_partition, read.until)
             again.append(replace(read, until=start))
         again = [read for read in again if read.rows]
         unreadable = self.set_aside.culprits(again) if again else []
-        return batch.truncates.give_up(unreadable, batch.ranges, batch.stream)
+        return batch.truncates.give_up(unreadable, batch.ranges)
 
-    def _batch(self, number: int, offsets: BatchOffsets, started: float, stream: Stream) -> Batch:
+    def _batch(
+        self, number: int, offsets: BatchOffsets, started: float, lookup: TruncateLookup
+    ) -> Batch:
         span, ranges = self._registry.begin(offsets), offsets.ranges()
-        name = batch_name(self._begun, number)
-        return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
+        name, truncates = batch_name(self._begun, number), Truncates(lookup)
+        return Batch(name, ranges, span, started, self._listener, truncates, offsets.following)
 
     def _run_attempts(self, batch: Batch) -> AttemptResult:
         """Run the stages until an attempt needs no further one, and return its result.
@@ -249,7 +252,7 @@ class MicroBatch:
                 self._settled = not result.runs_again
                 if self._settled:
                     self._take_comments(batch, context, result)
-                given_up = batch.truncates.give_up(result.unreadable, batch.ranges, batch.stream)
+                given_up = batch.truncates.give_up(result.unreadable, batch.ranges)
                 if self._settled or (result.unreadable and not given_up):
                     return result
                 self._prefetch.forget()
@@ -290,7 +293,7 @@ class MicroBatch:
     def _reading(self, batch: Batch) -> tuple[BatchContext, list[list[OffsetRange]]]:
         """Return the context of a batch's next attempt, and the ranges to read, grouped by task."""
         truncates = batch.truncates
-        reading = truncates.reading(batch.ranges, batch.stream)
+        reading = truncates.reading(batch.ranges)
         self._registry.refresh(reading)
         context = self._registry.context(
             self._slots(), truncates.accepted, reading, batch.discovered
@@ -328,7 +331,7 @@ class MicroBatch:
         committed.
         """
         # Includes ranges read again: offsets of a recreated topic refer to other records.
-        self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
+        self._commit_guard.check(batch.truncates.reading(batch.ranges))
         self._watermarks.note(batch.times)
         names = sorted({*result.messages, *batch.truncates.accepted})
         self._registry.mark(names)
@@ -351,7 +354,7 @@ class MicroBatch:
         begin, begun = time.monotonic(), time.time()
         messages, truncate = result.messages.get(name, ()), batch.truncates.accepted.get(name)
         if truncate is not None and truncate.covered is not None:
-            self._registry.lower(name, batch.stream.held(name))
+            self._registry.lower(name, batch.truncates.lookup.held(name))
         with bind(batch_id=batch.batch_id, table=name):  # runs in a pool thread
             committed = self._registry.commit(
                 name, messages, batch.span, step, overwrite=truncate is not None
@@ -379,7 +382,6 @@ class MicroBatch:
         return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
-        truncate = batch.truncates.accepted.get(name)
         topics = result.topics.get(name, frozenset())
         return TableStep(
             topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
@@ -389,7 +391,7 @@ class MicroBatch:
                 for kind in RowKind
                 if (name, kind) in result.counts.rows
             },
-            truncated=lasting_point(name, truncate, result, batch.stream),
+            truncated=batch.truncates.lasting_point(name, result),
             reached=result.reached.get(name, NO_POINT),
             batch=batch.batch_id,
             watermark=self._watermarks.of(
@@ -410,7 +412,7 @@ def _act_on_findings(
 
     Decisions are stored in the batch for its next attempt.
     """
-    batch.truncates.settle(context, result, batch.stream)
+    batch.truncates.settle(context, result)
     batch.owners.update(result.contested)
     for table, owners in result.contested.items():
         names = sorted(map(str, owners))

@@ -33,7 +33,7 @@ from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.ingest.stages.truncates import Stream, Truncates
+from ingestd.ingest.stages.truncates import TruncateLookup, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 from ingestd.kafka.properties import KafkaSource
@@ -187,9 +187,11 @@ class Rig:
         outcomes = [write_slot(context, blobs, complete) for blobs in slots.values()]
         return merge_outcomes(context, outcomes)
 
-    def stream(self, held: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Stream:
+    def lookup(
+        self, held: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    ) -> TruncateLookup:
         """The logs beside a batch, over tables that were changed so for it."""
-        return Stream(
+        return TruncateLookup(
             partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
             held=lambda name: held.get(name, {}).get("covered", {}),
             source_topics=lambda name: [
@@ -208,8 +210,7 @@ class Rig:
     def run(self, **changes: Any) -> AttemptResult:
         """One batch over everything that is new, evolving schemas as often as needed."""
         ranges = self.ranges()
-        truncates = Truncates()
-        stream = self.stream(changes.get("table_changes", {}))
+        truncates = Truncates(self.lookup(changes.get("table_changes", {})))
         for _ in range(5):
             context = self.context(
                 emptied=truncates.accepted,
@@ -218,12 +219,12 @@ class Rig:
                 owners=self.owners,
                 **changes,
             )
-            result = self.round(context, truncates.reading(ranges, stream))
+            result = self.round(context, truncates.reading(ranges))
             if not result.runs_again:
                 break
             assert result.contested or not result.messages
             self.owners.update(result.contested)
-            truncates.settle(context, result, stream)
+            truncates.settle(context, result)
             self.evolve(context, result)
         assert not result.runs_again
         self.evolve(context, result)

@@ -252,7 +252,10 @@ class Pipeline:
         )
         with (
             mock.patch("ingestd.spark.micro_batch.run_stages", self._run_stages),
-            mock.patch("ingestd.spark.batch.OffsetClient", lambda _: Cluster(self.source)),
+            mock.patch(
+                "ingestd.ingest.recovery.truncate_lookup.OffsetClient",
+                lambda _: Cluster(self.source),
+            ),
             mock.patch("ingestd.ingest.stages.write_stage.send_dead_letters", self._send),
         ):
             batch.run(self.batch_id)

@@ -24,7 +24,7 @@ from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.settings.wrong_format import WrongFormatDetector, WrongFormatThreshold
 from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.truncates import Stream, Truncates
+from ingestd.ingest.stages.truncates import TruncateLookup, Truncates
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.ingest.values.source_points import NO_POINT
@@ -56,6 +56,7 @@ class DryRun:
     the decisions on truncates in the sample, and `rejected` some of its rejected records.
     """
 
+    truncates: Truncates
     before: dict[str, TableSchema] = field(default_factory=dict)
     after: dict[str, TableSchema] = field(default_factory=dict)
     source_tables: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
@@ -66,7 +67,6 @@ class DryRun:
     set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
     excluded: Counter[QualifiedSourceTable] = field(default_factory=Counter)
     text_keys: dict[tuple[str, str], DataType] = field(default_factory=dict)
-    truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
     filters: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,8 @@ def run_dry(
     Raises RetryableError if the schema registry or the warehouse does not respond.
     """
     dry_run = DryRun(
-        before={name: managed.table.schema for name, managed in registry.tables.items()}
+        Truncates(sample_lookup(sample)),
+        before={name: managed.table.schema for name, managed in registry.tables.items()},
     )
     dry_run.before.pop(registry.dead_letters, None)
     run = _Run(registry, sample, slots, now_ms, dry_run)
@@ -132,6 +133,21 @@ def _note_shapes(dry_run: DryRun, context: BatchContext) -> None:
             dry_run.filters[name] = str(shape.where.expression)
         if shape.deletion_column is not None:
             dry_run.kept_deletes[name] = shape.deletion_column
+
+
+def sample_lookup(sample: Sample) -> TruncateLookup:
+    """Return functions for decisions on truncates, as if all logs contained only the sample.
+
+    The tables have no rows and cover no offsets.
+    """
+    partitions = {offset_range.source_partition for offset_range in sample}
+    return TruncateLookup(
+        partitions=lambda *topic: sum(partition[:2] == topic for partition in partitions),
+        held=lambda _: {},
+        source_topics=lambda _: (),
+        before=lambda *_: {},
+        begins=lambda _: {},
+    )
 
 
 class _Run:
@@ -228,7 +244,7 @@ class _Run:
             check_sharing(context.routing, table, context.owners_of(table).union(*claims))
             if table in dry_run.before:
                 refuse_unsupported(dry_run.before[table], for_write=True)
-            dry_run.truncates.settle(context, result, self._stream())
+            dry_run.truncates.settle(context, result)
             return self._evolve(context, table, result.discoveries) or bool(result.truncates)
         except (FatalError, ConfigError) as error:
             dry_run.source_tables[table] = frozenset(
@@ -239,20 +255,6 @@ class _Run:
             )
             dry_run.table_problems[table] = error.message
             return False
-
-    def _stream(self) -> Stream:
-        """Return functions for decisions on truncates, as if all logs contained only the sample.
-
-        The tables have no rows and cover no offsets.
-        """
-        partitions = {offset_range.source_partition for offset_range in self._sample}
-        return Stream(
-            partitions=lambda *topic: sum(partition[:2] == topic for partition in partitions),
-            held=lambda _: {},
-            source_topics=lambda _: (),
-            before=lambda *_: {},
-            begins=lambda _: {},
-        )
 
     def _evolve(self, context: BatchContext, table: str, discoveries: Sequence[Discovery]) -> bool:
         registry = self._registry

@@ -6,13 +6,14 @@ the same code as in the daemon, into an empty table with the same schema in a te
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from ingestd.errors import SchemaConflictError, UnsupportedError
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.recovery.logs import LogPartition, Logs
+from ingestd.ingest.recovery.truncate_lookup import truncate_lookup
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.error_policy import ErrorPolicy
@@ -20,7 +21,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.decode_stage import Fetch, decode_ranges
-from ingestd.ingest.stages.truncates import Stream, Truncates, lasting_point
+from ingestd.ingest.stages.truncates import Truncates
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import LogOffsets, TopicKeys, by_name
@@ -42,7 +43,6 @@ _DROPPED_OPTIONS = frozenset(
     {CARRIED_OPTION, honoured.CHANGELOG_PRODUCER.name, honoured.DELETION_VECTORS.name}
 )
 """Table options that do not affect the merged rows of a table."""
-StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
 SAMPLES = 5
 _DIGEST_BYTES = 12
 _TEXT = 80
@@ -129,9 +129,8 @@ class Replay:
     """A replay of the records of a table's logs into an empty table with the same name and schema.
 
     `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
-    like the daemon. `stream_of` returns the `Stream` by which truncates are decided, given the
-    registry, the settings and the end offsets of a batch. `records` and `rejected` are the numbers
-    of records that were read and rejected.
+    like the daemon. `records` and `rejected` are the numbers of records that were read and
+    rejected.
     """
 
     def __init__(
@@ -139,12 +138,10 @@ class Replay:
         settings: PipelineSettings,
         name: str,
         schema: TableSchema,
-        stream_of: StreamOf,
         fetch: Fetch | None = None,
     ) -> None:
         self._name = name
         self._fetch = fetch
-        self._stream_of = stream_of
         self._settings = settings
         io = LocalFileIO(sync=False)
         catalog = FilesystemCatalog(settings.warehouse, io)
@@ -174,24 +171,22 @@ class Replay:
             reached = until
 
     def _batch(self, offsets: BatchOffsets) -> None:
-        span, truncates = self._registry.begin(offsets), Truncates()
-        stream = self._stream_of(self._registry, self._settings, offsets.until)
-        result = self._rounds(offsets.ranges(), truncates, stream)
+        span = self._registry.begin(offsets)
+        truncates = Truncates(truncate_lookup(self._registry, self._settings, offsets.until))
+        result = self._run_attempts(offsets.ranges(), truncates)
         self.records += sum(result.counts.records.values())
         self.rejected += sum(result.counts.rejected.values())
-        self._commit(result, span, truncates, stream)
+        self._commit(result, span, truncates)
         self._registry.finish(span)
 
-    def _rounds(
-        self, ranges: Sequence[OffsetRange], truncates: Truncates, stream: Stream
-    ) -> AttemptResult:
+    def _run_attempts(self, ranges: Sequence[OffsetRange], truncates: Truncates) -> AttemptResult:
         for _ in range(_MAX_ATTEMPTS):
             context = self._registry.context(1, truncates.accepted)
             context = replace(context, refused_truncates=truncates.refused)
-            result = self._round(context, truncates.reading(ranges, stream))
+            result = self._attempt(context, truncates.reading(ranges))
             if not result.runs_again:
                 return result
-            truncates.settle(context, result, stream)
+            truncates.settle(context, result)
             evolution = plan(context, result.discoveries, _now_ms())
             for name, changes in evolution.changes.items():
                 self._registry.alter(name, changes)
@@ -200,27 +195,25 @@ class Replay:
             f"{'; '.join(map(str, result.discoveries[:3]))}"
         )
 
-    def _round(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> AttemptResult:
+    def _attempt(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> AttemptResult:
         pairs = decode_ranges(context, ranges, fetch=self._fetch)
         blobs = (blob for _, blob in pairs)
         return merge_outcomes(context, [write_slot(context, blobs, complete_rows)])
 
-    def _commit(
-        self, result: AttemptResult, span: BatchSpan, truncates: Truncates, stream: Stream
-    ) -> None:
+    def _commit(self, result: AttemptResult, span: BatchSpan, truncates: Truncates) -> None:
         names = sorted({*result.messages, *truncates.accepted})
         self._registry.mark(names)
         for name in names:
-            truncate = truncates.accepted.get(name)
             topics = result.topics.get(name, frozenset())
             step = TableStep(
                 topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
                 source_tables=result.source_tables.get(name, frozenset()),
-                truncated=lasting_point(name, truncate, result, stream),
+                truncated=truncates.lasting_point(name, result),
                 reached=result.reached.get(name, NO_POINT),
             )
             messages = result.messages.get(name, ())
-            self._registry.commit(name, messages, span, step, overwrite=truncate is not None)
+            is_truncated = name in truncates.accepted
+            self._registry.commit(name, messages, span, step, overwrite=is_truncated)
 
 
 def recount(

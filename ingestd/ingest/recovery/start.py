@@ -51,7 +51,7 @@ from ingestd.ingest.schemas.column_history import (
     read_column_history,
     without_offsets,
 )
-from ingestd.ingest.settings.context import QualifiedSourceTable
+from ingestd.ingest.settings.context import QualifiedSourceTable, marked_pipelines, other_pipelines
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.log_positions import (
@@ -61,7 +61,7 @@ from ingestd.ingest.tables.log_positions import (
     by_name,
     replaced,
 )
-from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.progress import (
     TableProgress,
     decode_properties,
@@ -159,7 +159,7 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
     router = Router(settings.routing, settings.database)
     for name, table in registry.others.items():
         newest = load_state(table).snapshot
-        for pipeline in sorted(marked_pipelines(table) - {settings.name, *settings.formerly}):
+        for pipeline in other_pipelines(table, settings.names):
             snapshot = newest_record(table, newest, property_names(pipeline)[0])
             if snapshot is None:
                 continue

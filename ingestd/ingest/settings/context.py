@@ -4,7 +4,7 @@ The driver creates a `BatchContext` from the state of the tables and sends it to
 batch. This module does no I/O.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -212,7 +212,7 @@ class TableContext:
     the one in `truncates`, which are the offsets after the truncates of this batch. `source_tables`
     are the source tables of its rows, and `reached` is the latest position in the source of its
     rows, with the time of the record. Old values are looked up in the snapshot `snapshot_id`, which
-    is None for an empty table. `writers` are the pipelines that write the table.
+    is None for an empty table.
     """
 
     identifier: str
@@ -226,7 +226,6 @@ class TableContext:
     source_tables: frozenset[QualifiedSourceTable] = frozenset()
     reached: SourcePoint = NO_POINT
     snapshot_id: int | None = None
-    writers: frozenset[str] = frozenset()
 
     def truncated(self, truncate: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated.
@@ -259,6 +258,17 @@ class TableContext:
         return self.truncates.get(source, {}).get(topic, {}).get(partition, 0)
 
 
+def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
+    """Return the pipelines that write to a table, according to the table option."""
+    value = honoured.PIPELINES.of(table.schema.options) or ""
+    return frozenset(name for name in value.split(",") if name)
+
+
+def other_pipelines(table: FileStoreTable, own: Iterable[str]) -> list[str]:
+    """Return the sorted pipelines that write to a table, except `own`, the names of one."""
+    return sorted(marked_pipelines(table).difference(own))
+
+
 def commit_user(pipeline: str) -> str:
     """Return the commit user of a pipeline, the same in all tables and after restarts."""
     return f"ingestd-{pipeline}"
@@ -270,6 +280,17 @@ def section_of(identifier: str) -> str:
     A branch is configured under the name of its table.
     """
     return identifier.partition(".")[2].partition(BRANCH_MARK)[0]
+
+
+def configured(
+    identifier: str, tables: Mapping[str, TableSettings], defaults: TableSettings
+) -> TableSettings:
+    """Return the settings of a target table, "database.table", with defaults for unset fields.
+
+    A branch has those of its table. They include the metadata column and the option that `ordering`
+    requires.
+    """
+    return tables.get(section_of(identifier), TableSettings()).over(defaults).ordered()
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,10 +411,5 @@ class BatchContext:
         return (self.defaults, *self.settings.values())
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, "database.table", with defaults for unset fields.
-
-        A branch has those of its table. They include the metadata column and the option that
-        `ordering` requires.
-        """
-        own = self.settings.get(section_of(identifier), TableSettings())
-        return own.over(self.defaults).ordered()
+        """Return the settings of a target table, "database.table", as `configured` describes."""
+        return configured(identifier, self.settings, self.defaults)

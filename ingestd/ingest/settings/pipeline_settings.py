@@ -8,7 +8,7 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
     commit_user,
-    section_of,
+    configured,
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
@@ -76,6 +76,11 @@ class PipelineSettings:
     formerly: tuple[str, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The current name of the pipeline, followed by its former names."""
+        return (self.name, *self.formerly)
+
+    @property
     def commit_user(self) -> str:
         """The commit user of this pipeline, the same in all tables and after restarts."""
         return commit_user(self.name)
@@ -86,13 +91,8 @@ class PipelineSettings:
         return f"{self.database}.{self.dead_letter_table}"
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, "database.table", with defaults for unset fields.
-
-        A branch has those of its table. They include the metadata column and the option that
-        `ordering` requires.
-        """
-        own = self.tables.get(section_of(identifier), TableSettings())
-        return own.over(self.defaults).ordered()
+        """Return the settings of a target table, "database.table", as `configured` describes."""
+        return configured(identifier, self.tables, self.defaults)
 
     def watermark_rules(self, identifier: str) -> WatermarkRules | None:
         """Return how the watermarks of a target table are derived, or None if it has none."""

@@ -22,6 +22,7 @@ from ingestd.ingest.settings.context import (
     CoveredOffsets,
     QualifiedSourceTable,
     TruncatePoint,
+    other_pipelines,
 )
 from ingestd.ingest.stages.batch_result import AttemptResult
 from ingestd.ingest.values.source_points import SourcePoint, last_truncate
@@ -48,8 +49,8 @@ _Record = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """Functions from which decisions on truncates learn the state of logs and tables.
+class TruncateLookup:
+    """Functions by which decisions on truncates look up the state of logs and tables.
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
     the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
@@ -69,34 +70,36 @@ class Stream:
 
 @dataclass(slots=True)
 class Truncates:
-    """The decisions on the truncates of a batch.
+    """The decisions on the truncates of a batch, by the state of logs and tables in `lookup`.
 
     `accepted` maps each table that is truncated to its truncate point. `refused` maps each truncate
     that is not applied, as (source, topic, partition, offset), to the reason.
     """
 
+    lookup: TruncateLookup
     accepted: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
-    def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
+    def settle(self, context: BatchContext, result: AttemptResult) -> None:
         """Decide on the truncates that a run of the batch has found: `accepted`, or `refused`.
 
-        `result` is the result of that run, and `stream` provides the state of logs and tables. A
-        truncate that is refused is logged. Raises PolicyStopError if a truncate is ambiguous and
-        the policy of its table fails, and the errors of the functions of `stream`.
+        `result` is the result of that run. A truncate that is refused is logged. Raises
+        PolicyStopError if a truncate is ambiguous and the policy of its table fails, and the errors
+        of the functions of `lookup`.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:
             by_table.setdefault(truncate.table, []).append(truncate)
         for truncates in by_table.values():
             for truncate, point in _latest_first(truncates):
-                verdict = _by_point(context, result, truncate, point, stream)
+                verdict = _by_point(context, result, truncate, point, self.lookup)
                 self._take(context, truncate, verdict)
                 if isinstance(verdict, TruncatePoint):
                     break  # the newer truncate deletes everything that an older one would
             for truncate in truncates:
                 if truncate.point is None:
-                    self._take(context, truncate, _by_offset(context, result, truncate, stream))
+                    verdict = _by_offset(context, result, truncate, self.lookup)
+                    self._take(context, truncate, verdict)
 
     def _take(
         self, context: BatchContext, truncate: TableTruncate, verdict: TruncatePoint | str
@@ -119,9 +122,7 @@ class Truncates:
             "truncate_refused", extra={"ctx": {"table": truncate.table, **at, "reason": verdict}}
         )
 
-    def give_up(
-        self, unreadable: Iterable[Unreadable], ranges: Iterable[OffsetRange], stream: Stream
-    ) -> bool:
+    def give_up(self, unreadable: Iterable[Unreadable], ranges: Iterable[OffsetRange]) -> bool:
         """Revoke all accepted truncates if a range that is read again for them is unreadable.
 
         Returns whether there is such a range. The next run of the batch finds the truncates again,
@@ -135,12 +136,12 @@ class Truncates:
             for partition in [each.range.source_partition]
             if each.range.start < starts.get(partition, each.range.until)
         }
-        stream.unreadable.update(again)
+        self.lookup.unreadable.update(again)
         if again:
             self.accepted.clear()
         return bool(again)
 
-    def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
+    def reading(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the ranges of a batch, extended by records that are read again for truncates.
 
         These are the records from the offsets `covered` of each accepted truncate on. The result is
@@ -148,7 +149,7 @@ class Truncates:
         """
         by_partition = {range_.source_partition: range_ for range_ in ranges}
         for table, truncate_point in self.accepted.items():
-            held = dict(_flat(stream.held(table)))
+            held = dict(_flat(self.lookup.held(table)))
             for topic_partition, start in _flat(truncate_point.covered or {}):
                 known = by_partition.get(topic_partition) or OffsetRange(
                     *topic_partition, start, held.get(topic_partition, start)
@@ -156,9 +157,20 @@ class Truncates:
                 by_partition[topic_partition] = replace(known, start=min(known.start, start))
         return sorted(offset_range for offset_range in by_partition.values() if offset_range.rows)
 
+    def lasting_point(self, table: str, result: AttemptResult) -> SourcePoint | None:
+        """Return the point before which later batches drop rows of a table.
+
+        It is None if the batch does not truncate the table, if no later batch can read such rows,
+        or if the truncate has no position.
+        """
+        truncate = self.accepted.get(table)
+        if truncate is None or not outlives_batch(table, truncate.until, result, self.lookup):
+            return None
+        return truncate.point
+
 
 def outlives_batch(
-    table: str, until: CoveredOffsets, result: AttemptResult, stream: Stream
+    table: str, until: CoveredOffsets, result: AttemptResult, lookup: TruncateLookup
 ) -> bool:
     """Return whether later batches may read rows that are older than a truncate of the table.
 
@@ -167,22 +179,9 @@ def outlives_batch(
     of the truncate.
     """
     of_truncate = {(source, topic) for source, topics in until.items() for topic in topics}
-    of_rows = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
+    of_rows = {*result.topics.get(table, frozenset()), *lookup.source_topics(table)}
     topics = of_truncate | of_rows
-    return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
-
-
-def lasting_point(
-    table: str, truncate: TruncatePoint | None, result: AttemptResult, stream: Stream
-) -> SourcePoint | None:
-    """Return the point before which later batches drop rows of a table.
-
-    It is None if the batch does not truncate the table (`truncate` is None), if no later batch can
-    read such rows, or if the truncate has no position.
-    """
-    if truncate is None or not outlives_batch(table, truncate.until, result, stream):
-        return None
-    return truncate.point
+    return len(topics) > 1 or any(lookup.partitions(*topic) > 1 for topic in topics)
 
 
 def _latest_first(
@@ -202,7 +201,7 @@ def _by_point(
     result: AttemptResult,
     truncate: TableTruncate,
     point: SourcePoint,
-    stream: Stream,
+    lookup: TruncateLookup,
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate with a position, or why it cannot apply it."""
     table, position = truncate.table, point.position
@@ -210,24 +209,24 @@ def _by_point(
     if shared is not None:
         return shared
     until = _until(truncate)
-    if not outlives_batch(table, until, result, stream):
+    if not outlives_batch(table, until, result, lookup):
         return TruncatePoint(None, until)
     if not context.tables[table].reached.is_after(point):
         return TruncatePoint(point, until)
-    starts = stream.before(table, point)
+    starts = lookup.before(table, point)
     if starts is None:
         return (
             f"it contains rows after source position {position} already, which were read from "
             "other topic partitions, and its snapshots from before these rows have expired"
         )
-    held = dict(_flat(stream.held(table)))
+    held = dict(_flat(lookup.held(table)))
     read_from = {
         topic_partition: start
         for topic_partition, start in _flat(starts)
         if start < held.get(topic_partition, start)
     }
     rows = sum(held[topic_partition] - start for topic_partition, start in read_from.items())
-    obstacle = _unreadable(read_from, rows, stream)
+    obstacle = _unreadable(read_from, rows, lookup)
     if obstacle is not None:
         return f"it contains rows after source position {position} already, and {obstacle}"
     _LOG.info(
@@ -242,7 +241,9 @@ def _until(truncate: TableTruncate) -> CoveredOffsets:
     return {source: {topic: {partition: offset + 1}}}
 
 
-def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
+def _unreadable(
+    read_from: Mapping[SourcePartition, int], rows: int, lookup: TruncateLookup
+) -> str | None:
     """Return why records cannot be read again from these offsets, or None if they can.
 
     `rows` is the number of these records.
@@ -251,10 +252,10 @@ def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Str
         return (
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
         )
-    begins = stream.begins(read_from.keys()) if read_from else {}
+    begins = lookup.begins(read_from.keys()) if read_from else {}
     for topic_partition, start in sorted(read_from.items()):
         source, topic, partition = topic_partition
-        begin, unreadable = begins.get(topic_partition), stream.unreadable.get(topic_partition)
+        begin, unreadable = begins.get(topic_partition), lookup.unreadable.get(topic_partition)
         if begin is None:
             log = "no longer exists"
         elif start < begin:
@@ -271,7 +272,7 @@ def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Str
 
 
 def _by_offset(
-    context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
+    context: BatchContext, result: AttemptResult, truncate: TableTruncate, lookup: TruncateLookup
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate without a position, or why it cannot apply it.
 
@@ -283,10 +284,10 @@ def _by_offset(
         return shared
     source, topic = truncate.source_table.source, truncate.topic
     topics = {
-        *stream.source_topics(truncate.table),
+        *lookup.source_topics(truncate.table),
         *result.topics.get(truncate.table, frozenset()),
     }
-    if topics != {(source, topic)} or stream.partitions(source, topic) > 1:
+    if topics != {(source, topic)} or lookup.partitions(source, topic) > 1:
         return (
             "the truncate has no position in the source's log, and rows of the table can be in "
             "several topic partitions, so older and newer ones cannot be distinguished"
@@ -297,9 +298,9 @@ def _by_offset(
 def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
     others = _source_tables(context, result, truncate.table) - {truncate.source_table}
     names = ", ".join(sorted(str(source_table) for source_table in others))
-    pipelines = context.tables[truncate.table].writers.difference(context.pipelines)
+    pipelines = other_pipelines(context.tables[truncate.table].table, context.pipelines)
     if pipelines and not others:
-        names = f"pipeline {', '.join(sorted(pipelines))}"
+        names = f"pipeline {', '.join(pipelines)}"
     if not names:
         return None
     return f"it also holds rows of {names}; give the truncated one a target of its own {NAMED_IN}"

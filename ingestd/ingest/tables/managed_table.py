@@ -14,7 +14,6 @@ from ingestd.ingest.tables.progress import (
     property_names,
 )
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint
-from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
     BATCH_COMMIT_IDENTIFIER,
@@ -118,12 +117,6 @@ class ManagedTable:
         return self.progress is not None and self.progress.branch != self.table.branch
 
 
-def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
-    """Return the pipelines that write to a table, according to the table option."""
-    value = honoured.PIPELINES.of(table.schema.options) or ""
-    return frozenset(name for name in value.split(",") if name)
-
-
 def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> ManagedTable:
     """Return a table with its state and its newest progress record.
 
@@ -219,7 +212,6 @@ def table_context(
         source_tables=progress.source_tables if progress else frozenset(),
         reached=progress.reached if progress else NO_POINT,
         snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
-        writers=marked_pipelines(managed.table),
     )
     return context if truncate is None else context.truncated(truncate)
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from ingestd.errors import ProgressLostError, UnsupportedError
 from ingestd.ingest.rows.router import Router
+from ingestd.ingest.settings.context import marked_pipelines, other_pipelines
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
 from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
-from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, open_table
+from ingestd.ingest.tables.managed_table import ManagedTable, open_table
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,
@@ -50,7 +51,7 @@ class RegistryOpening:
         self._settings = settings
         self._catalog = catalog
         self._io = io
-        self._pipelines = (settings.name, *settings.formerly)
+        self._pipelines = settings.names
         self._router = Router(settings.routing, settings.database)
         mapped = self._router.mapped_tables
         self._branches = {name for name in mapped if BRANCH_MARK in name}
@@ -141,9 +142,9 @@ class RegistryOpening:
         mark yet. Snapshots expire from the oldest on, so a later one with a record would exist.
         """
         table, records = managed.table, {*pipelines_in(managed.state.carried)}
-        others = marked_pipelines(table).difference(self._pipelines)
+        others = other_pipelines(table, self._pipelines)
         # The record of a pipeline without a mark may be one of this pipeline, under an old name.
-        if not self._is_marked(managed) or not records or not records <= others:
+        if not self._is_marked(managed) or not records or not records.issubset(others):
             return False
         schemas = {snapshot.schema_id for snapshot in snapshots_from_latest(table.io, table.paths)}
         return any(
@@ -193,10 +194,9 @@ class RegistryOpening:
 
         def opened(name: str) -> ManagedTable | None:
             table = self._catalog.get_table(Identifier.parse(name))
-            marked = marked_pipelines(table)
-            if marked.difference(self._pipelines) and name != self._settings.dead_letters:
+            if other_pipelines(table, self._pipelines) and name != self._settings.dead_letters:
                 others[name] = table
-            mine = not marked.isdisjoint(self._pipelines) or name in named
+            mine = not marked_pipelines(table).isdisjoint(self._pipelines) or name in named
             return self._opened(name, table) if mine else None
 
         with ThreadPoolExecutor(_THREADS, "open") as pool:
@@ -223,8 +223,8 @@ class RegistryOpening:
                 covered = furthest(covered, self._claims.progress.end)
             return replace(managed, covered=shared_if_equal(covered, progress.end))
         if self._lacks(name, managed) and name not in self._undecided:
-            others = marked_pipelines(managed.table).difference(self._pipelines)
-            raise _progress_lost(name, self._settings, sorted(others))
+            others = other_pipelines(managed.table, self._pipelines)
+            raise _progress_lost(name, self._settings, others)
         return replace(managed, covered=progress.end)
 
     def needs_record(self, name: str, managed: ManagedTable) -> bool:

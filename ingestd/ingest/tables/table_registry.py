@@ -17,6 +17,8 @@ from ingestd.ingest.settings.context import (
     CoveredOffsets,
     TableContext,
     TruncatePoint,
+    marked_pipelines,
+    other_pipelines,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import (
@@ -49,7 +51,6 @@ from ingestd.ingest.tables.log_positions import (
 )
 from ingestd.ingest.tables.managed_table import (
     ManagedTable,
-    marked_pipelines,
     refreshed,
     table_context,
 )
@@ -546,14 +547,9 @@ class TableRegistry:
             self.progress = replace(known, tables={**known.tables, **new})
             self._memo.clear()
 
-    def _others_in(self, table: FileStoreTable) -> list[str]:
-        """Return the names of other pipelines for which a table is marked."""
-        own = {self._settings.name, *self._settings.formerly}
-        return sorted(marked_pipelines(table) - own)
-
     def _begin(self, name: str, managed: ManagedTable) -> None:
         """Open a table that was loaded after `open`. Raises the errors of `adopt`."""
-        others = self._others_in(managed.table)
+        others = other_pipelines(managed.table, self._settings.names)
         if others and name not in self.others and name != self.dead_letters:
             raise CommitConflictError(
                 f"table {name}: pipeline {others[0]} has started to write it; the tables are "
@@ -570,8 +566,8 @@ class TableRegistry:
         These are the records of all pipelines that are marked in the table. A commit is rejected if
         the snapshot on which it would build has one of them.
         """
-        others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
-        records = (property_names(other)[0] for other in others)
+        others = other_pipelines(self.tables[name].table, self._settings.names)
+        records = (property_names(other)[0] for other in others if name != self.dead_letters)
         absent = [record for record in records if record not in state.carried]
         return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 

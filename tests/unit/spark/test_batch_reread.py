@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import PolicyStopError
+from ingestd.ingest.recovery.truncate_lookup import truncate_lookup
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.spark import set_aside
-from ingestd.spark.batch import stream_of
 from tests.support.truncated_source import (
     PARTITIONS,
     TABLE,
@@ -172,7 +172,7 @@ def test_a_truncate_whose_records_are_nowhere_any_more_is_refused(
 def test_a_source_that_was_taken_out_has_no_logs(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path, TruncatedSource())
     settings = replace(pipeline.settings(), sources={})
-    assert stream_of(pipeline.table_registry, settings, {}).begins([("src", TOPIC, 2)]) == {}
+    assert truncate_lookup(pipeline.table_registry, settings, {}).begins([("src", TOPIC, 2)]) == {}
 
 
 @pytest.mark.parametrize("topic", [None, "letters"])

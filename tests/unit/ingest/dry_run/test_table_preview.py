@@ -1,8 +1,9 @@
 from dataclasses import replace
 
-from ingestd.ingest.dry_run.dry_run import DryRun
+from ingestd.ingest.dry_run.dry_run import DryRun, sample_lookup
 from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
 from ingestd.ingest.settings.context import QualifiedSourceTable
+from ingestd.ingest.stages.truncates import Truncates
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -20,6 +21,7 @@ def schema(**options: str) -> TableSchema:
 
 def outlook(before: TableSchema | None, after: TableSchema, problem: str = "") -> TablePreview:
     found = DryRun(
+        Truncates(sample_lookup({})),
         before={} if before is None else {NAME: before},
         after={NAME: after},
         source_tables={NAME: frozenset({QualifiedSourceTable("s", "db", None, "t")})},

@@ -22,7 +22,6 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.spark.batch import stream_of
 from tests.support.native_tables import native_table
 from tests.support.truth_rig import Topic, Truth
 
@@ -59,7 +58,7 @@ class Scene(Truth):
         folder = self.root / f"scratch-{len(list(self.root.iterdir()))}"
         one = self.opened().tables[TABLE]
         settings = scratch_settings(self.settings, TABLE, str(folder))
-        replay = Replay(settings, TABLE, one.table.schema, stream_of, self.kafka.fetch)
+        replay = Replay(settings, TABLE, one.table.schema, self.kafka.fetch)
         return recount(replay, TABLE, one, span or self.span(), self.logs().keys)
 
 

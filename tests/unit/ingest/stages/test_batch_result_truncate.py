@@ -135,10 +135,10 @@ def test_snapshot_rows_do_not_show_how_far_the_log_got() -> None:
 def test_truncate_is_remembered_only_where_other_partitions_may_lag() -> None:
     rig = Rig()
     rig.produce(insert(1, 10), truncate(40))
-    assert not outlives_batch(ORDERS, {}, rig.run(), rig.stream())
+    assert not outlives_batch(ORDERS, {}, rig.run(), rig.lookup())
     rig.produce(insert(2, 50), partition=1)
     rig.produce(insert(3, 60), partition=0)
-    assert outlives_batch(ORDERS, {}, rig.run(), rig.stream())
+    assert outlives_batch(ORDERS, {}, rig.run(), rig.lookup())
 
 
 def test_a_truncate_of_a_table_that_was_left_out_asks_for_the_table() -> None:

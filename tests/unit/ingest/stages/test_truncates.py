@@ -1,5 +1,7 @@
 """Truncates that are read late, or that have no place in the log: in order, or refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import PolicyStopError
@@ -7,6 +9,7 @@ from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages import truncates
 from ingestd.ingest.values.source_points import SourcePoint
+from ingestd.paimon.spec.snapshot import CARRIED_OPTION
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UNAVAILABLE, UPDATE_AFTER, Change, record
 
@@ -81,7 +84,9 @@ def test_a_truncate_does_not_empty_a_table_with_rows_of_another_pipeline() -> No
     rig.produce(insert(1, 10))
     rig.run()
     rig.produce(truncate(20))
-    rig.run(table_changes={ORDERS: {"writers": frozenset({"test", "other"})}})
+    table = rig.tables[ORDERS]
+    marked = replace(table.schema, options={**table.schema.options, CARRIED_OPTION: "other,test"})
+    rig.run(table_changes={ORDERS: {"table": table.with_schema(marked)}})
     assert [row["id"] for row in rig.rows("orders")] == [1]
     [dead_letter] = rig.rows("ingestd_dead_letters", "reason", "message")
     assert "it also holds rows of pipeline other" in dead_letter["message"]
