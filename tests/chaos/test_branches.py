@@ -195,7 +195,7 @@ def test_one_pipeline_writes_one_branch_of_a_table(truth: Truth) -> None:
 def test_another_pipeline_of_the_topic_is_refused_on_a_branch(truth: Truth) -> None:
     on_branch = branched(truth)
     with pytest.raises(SchemaConflictError, match=r"or to a branch of it"):
-        replace(on_branch, name="other", letters="other_letters").live()
+        replace(on_branch, name="other", dead_letter_table="other_letters").live()
     truth.live()
 
 
@@ -206,7 +206,7 @@ def test_a_pipeline_of_other_topics_and_that_of_the_table_both_go_on_after_a_fas
     truth.kafka.topics["shop.backfill"] = Topic("id of backfill")
     truth.kafka.produce("shop.backfill", *range(100, 110))
     other = replace(
-        truth, name="other", letters="other_letters", pattern="shop.backfill",
+        truth, name="other", dead_letter_table="other_letters", pattern="shop.backfill",
         mapping={"backfill": BRANCH},
     )  # fmt: skip
     truth = replace(truth, pattern="shop.(orders|users)")

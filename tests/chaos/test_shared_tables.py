@@ -90,7 +90,7 @@ def test_a_pipeline_gets_all_of_its_rows_again_after_a_rollback_below_the_first_
     other.kafka.produce("other.orders", -1)
     for truth in (one, other):
         truth.live()
-    for name in ("orders", one.letters):
+    for name in ("orders", one.dead_letter_table):
         table = one.table(name)
         rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
     if file == "lost":

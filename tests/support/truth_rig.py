@@ -193,7 +193,7 @@ class Truth:
     mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
     options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
-    letters: str = DEAD_LETTER_TABLE
+    dead_letter_table: str = DEAD_LETTER_TABLE
     metastore: str = "filesystem"
     catalog_options: Mapping[str, str] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
@@ -270,7 +270,7 @@ class Truth:
             ),
             defaults=TableSettings((), (), dict(self.options), {"at": DataType("BIGINT")}),
             tables=self.tables,
-            dead_letter_table=self.letters,
+            dead_letter_table=self.dead_letter_table,
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
             limits=BatchLimits(write_tasks=1),
         )
@@ -298,7 +298,7 @@ class Truth:
 
     def dead_letters(self) -> list[str]:
         """Messages of the dead letters."""
-        rows = read_table(self.table(self.letters)).to_pylist()
+        rows = read_table(self.table(self.dead_letter_table)).to_pylist()
         return sorted(row["message"] for row in rows)
 
     def _run_stages(

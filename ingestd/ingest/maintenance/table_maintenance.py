@@ -94,40 +94,84 @@ class CompactionOutcome:
 
 
 @dataclass(slots=True)
+class _BucketRuns:
+    """The sorted runs of the buckets of a table: those of the last compaction, and newer files.
+
+    `reported` are the runs of buckets that the compaction reported; all others had `unreported`
+    runs. `new` counts the files of the newer `commits` by bucket, and `most` is the largest number
+    of runs in a bucket. `examined` is whether a compaction has examined the table since the driver
+    started, or the table was empty before its first commit. `level_0` is as in `TableWork`.
+    """
+
+    examined: bool = False
+    level_0: int | None = None
+    most: int = 0
+    reported: Mapping[BucketKey, int] = field(default_factory=dict)
+    unreported: int = 1
+    new: Counter[BucketKey] = field(default_factory=Counter)
+    commits: deque[tuple[int, Mapping[BucketKey, int]]] = field(default_factory=deque)
+
+    def of(self, bucket: BucketKey) -> int:
+        """Return the number of sorted runs of a bucket."""
+        return self.reported.get(bucket, self.unreported) + self.new[bucket]
+
+    def add(self, growth: TableGrowth) -> None:
+        """Add the files of a commit. If too many are stored, the two oldest commits are merged."""
+        self.new.update(growth.files)
+        self.commits.append((growth.snapshot_id, growth.files))
+        if len(self.commits) > _MOST_COMMITS:
+            _, oldest = self.commits.popleft()
+            snapshot_id, files = self.commits.popleft()
+            together = oldest if isinstance(oldest, Counter) else Counter(oldest)
+            together.update(files)
+            self.commits.appendleft((snapshot_id, together))
+        self.most = max(self.most, max(map(self.of, growth.files), default=0))
+        if self.level_0 is not None:
+            self.level_0 += sum(growth.files.values())
+
+    def compacted(self, sorted_runs: SortedRuns) -> None:
+        """Take the runs that a compaction has reported, and forget the commits that it covers."""
+        self.examined = True
+        self.unreported = 1  # a bucket with a single run is not reported
+        self.reported = sorted_runs.runs
+        covered_id = sorted_runs.snapshot_id or 0
+        while self.commits and self.commits[0][0] <= covered_id:
+            self.new.subtract(self.commits.popleft()[1])
+        self.new = +self.new
+        self.most = max((*self.reported.values(), *map(self.of, self.new)), default=0)
+
+
+@dataclass(slots=True)
 class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
     `running` states that a job runs. The next expiry is due at `expires_at`, and no compaction
-    starts before `not_before`. `due_since` is None while no trigger is reached. `examined` is
-    whether a compaction has examined the table since the driver started, or the table was empty
-    before its first commit; if not, a compaction is due at `first_due_at` in any case. `level_0` is
-    the number of level-0 files, or None until the table is examined; it is always None for a table
-    without a primary key.
+    starts before `not_before`. `due_since` is None while no trigger is reached. Until the table is
+    examined, a compaction is due at `first_due_at` in any case.
     """
 
     rules: WorkRules
     schema: TableSchema
     first_due_at: float
     expires_at: float
-    examined: bool = False
     running: bool = False
     due_since: float | None = None
     not_before: float = 0.0
-    level_0: int | None = None
-    _known: dict[BucketKey, int] = field(default_factory=dict)
-    _new: Counter[BucketKey] = field(default_factory=Counter)
-    _commits: deque[tuple[int, Mapping[BucketKey, int]]] = field(default_factory=deque)
-    _unreported_runs: int = 1
-    _most_runs: int = 0
+    _runs: _BucketRuns = field(default_factory=_BucketRuns)
     _since_full: int = 0
     _failures: int = 0
     _rested_at: float = 0.0
     _idle: int = 0
 
     @property
+    def level_0(self) -> int | None:
+        """The number of level-0 files; None until the table is examined, and without a key."""
+        return self._runs.level_0
+
+    @property
     def runs(self) -> int | None:
         """The largest number of sorted runs in a bucket, or None while `level_0` is None."""
-        return None if self.level_0 is None else self._most_runs
+        return None if self.level_0 is None else self._runs.most
 
     @property
     def is_over_stop(self) -> bool:
@@ -140,7 +184,7 @@ class TableWork:
 
     def is_due(self, now: float) -> bool:
         """Return whether a compaction is due, and not delayed by an earlier failure."""
-        asked = self.due_since is not None or (not self.examined and self.first_due_at <= now)
+        asked = self.due_since is not None or (not self._runs.examined and self.first_due_at <= now)
         return asked and self.not_before <= now
 
     @property
@@ -151,7 +195,7 @@ class TableWork:
         `stop_runs`: a compaction has to end within two batches.
         """
         stop = self.rules.stop_runs
-        return stop is not None and self._most_runs >= stop - 1
+        return stop is not None and self._runs.most >= stop - 1
 
     def is_pressing(self, now: float) -> bool:
         """Return whether a compaction that is due should not wait for the end of a backlog.
@@ -189,35 +233,30 @@ class TableWork:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
             return
-        if self._commits and growth.snapshot_id <= self._commits[-1][0]:
-            self._forget_commits()
-        if growth.snapshot_id == 1:
-            self._is_new()
-        self._remember(growth)
+        commits = self._runs.commits
+        if commits and growth.snapshot_id <= commits[-1][0]:
+            # The table was rolled back, or created again; its ids start below those of the commits.
+            self._runs = _BucketRuns()
+        if growth.snapshot_id == 1:  # the table was empty
+            level_0 = 0 if self.schema.primary_keys else None
+            self._runs = _BucketRuns(examined=True, level_0=level_0, unreported=0)
+        self._runs.add(growth)
         self._since_full += 1
-        self._most_runs = max(self._most_runs, max(map(self._runs, growth.files), default=0))
-        if self.level_0 is not None:
-            self.level_0 += sum(growth.files.values())
         if self.due_since is None and self._asks(growth.files):
             self.due_since = now
 
     def compacted(self, sorted_runs: SortedRuns, outcome: CompactionOutcome, now: float) -> None:
         """Record the result of a compaction, and derive when the next one is due."""
-        self.examined, self.running, self._failures = True, False, 0
+        self.running, self._failures = False, 0
         self._rested_at = now + _REST_SECONDS
-        self._unreported_runs = 1  # a bucket with a single run is not reported
-        self._known = dict(sorted_runs.runs)
-        covered_id = sorted_runs.snapshot_id or 0
-        while self._commits and self._commits[0][0] <= covered_id:
-            self._new.subtract(self._commits.popleft()[1])
-        self._new = +self._new
-        self._most_runs = max((*self._known.values(), *map(self._runs, self._new)), default=0)
+        runs = self._runs
+        runs.compacted(sorted_runs)
         if outcome.full and not outcome.left:
-            self._since_full = len(self._commits)
+            self._since_full = len(runs.commits)
         if self.schema.primary_keys:
-            self.level_0 = sorted_runs.level_0 + sum(self._new.values())
+            runs.level_0 = sorted_runs.level_0 + sum(runs.new.values())
         crowded = outcome.changed and (self.runs or 0) > self.rules.runs
-        self.due_since = now if outcome.left or crowded or self._asks(self._new) else None
+        self.due_since = now if outcome.left or crowded or self._asks(runs.new) else None
 
     def failed(self, now: float) -> None:
         """Record a failed compaction.
@@ -241,43 +280,12 @@ class TableWork:
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
         self._idle += 1
 
-    def _forget_commits(self) -> None:
-        """Count the commits from the next one on: the table was rolled back, or created again.
-
-        The ids of the other commits may stay above those that a compaction covers.
-        """
-        self._commits.clear()
-        self._new.clear()
-        self._known.clear()
-        self.examined, self._unreported_runs, self._most_runs = False, 1, 0
-        self.level_0 = None
-
-    def _is_new(self) -> None:
-        """Mark the table as examined, because it was empty before its first commit."""
-        self.examined, self._unreported_runs = True, 0
-        if self.schema.primary_keys:
-            self.level_0 = 0
-
-    def _remember(self, growth: TableGrowth) -> None:
-        """Store a commit. If too many are stored, the two oldest commits are merged."""
-        self._new.update(growth.files)
-        self._commits.append((growth.snapshot_id, growth.files))
-        if len(self._commits) > _MOST_COMMITS:
-            _, oldest = self._commits.popleft()
-            snapshot_id, files = self._commits.popleft()
-            together = oldest if isinstance(oldest, Counter) else Counter(oldest)
-            together.update(files)
-            self._commits.appendleft((snapshot_id, together))
-
-    def _runs(self, bucket: BucketKey) -> int:
-        return self._known.get(bucket, self._unreported_runs) + self._new[bucket]
-
     def _asks(self, buckets: Mapping[BucketKey, int]) -> bool:
         """Return whether the new files of these buckets reach a trigger."""
         rules = self.rules
         if self.is_full_due or not buckets:
             return self.is_full_due
-        most_new = max(self._new[bucket] for bucket in buckets)
+        most_new = max(self._runs.new[bucket] for bucket in buckets)
         if rules.new_files is not None and most_new >= rules.new_files:
             return True
-        return bool(self.schema.primary_keys) and max(map(self._runs, buckets)) >= rules.runs
+        return bool(self.schema.primary_keys) and max(map(self._runs.of, buckets)) >= rules.runs
