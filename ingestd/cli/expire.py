@@ -1,6 +1,6 @@
 """`ingestd expire`: expire snapshots, changelogs, partitions and tags."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, TypeAlias
 
 import typer
@@ -78,12 +78,9 @@ def snapshots(
     ingestd expire snapshots /lake shop.orders --retain-max 5 --retain-min 5
     """
     opened = open_table(warehouse, table)
-    limits = (retain_min, retain_max, time_retained, limit)
-    settings = _settings(opened, "snapshot", *limits)
+    settings = _settings(opened, "snapshot", retain_min, retain_max, time_retained, limit)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
-    with working("expiring snapshots of", opened, left=EXPIRED, dry_run=dry_run) as watched:
-        expiry = run(watched, settings, table_now_ms(watched))
-    _print_result(opened, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
+    _expire(opened, "snapshots", run, settings, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("changelogs")
@@ -109,12 +106,9 @@ def changelogs(
     ingestd expire changelogs /lake shop.orders --time-retained '7 d'
     """
     opened = open_table(warehouse, table)
-    limits = (retain_min, retain_max, time_retained, limit)
-    settings = _settings(opened, "changelog", *limits)
+    settings = _settings(opened, "changelog", retain_min, retain_max, time_retained, limit)
     run = plan_changelog_expiry if dry_run else expire_changelogs
-    with working("expiring changelogs of", opened, left=EXPIRED, dry_run=dry_run) as watched:
-        expiry = run(watched, settings, table_now_ms(watched))
-    _print_result(opened, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
+    _expire(opened, "changelogs", run, settings, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("partitions")
@@ -216,9 +210,17 @@ def _settings(
     return expire_settings({**table.schema.options, **options})
 
 
-def _print_result(
-    table: FileStoreTable, what: str, expiry: Expiry, *, dry_run: bool, as_json: bool
+def _expire(
+    table: FileStoreTable,
+    what: str,
+    run: Callable[[FileStoreTable, ExpireSettings, int], Expiry],
+    settings: ExpireSettings,
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
+    with working(f"expiring {what} of", table, left=EXPIRED, dry_run=dry_run) as watched:
+        expiry = run(watched, settings, table_now_ms(watched))
     document = {
         "table": table.name,
         what: list(expiry.ids),

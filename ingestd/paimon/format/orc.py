@@ -10,6 +10,7 @@ refused: checking the bounds of each run of scales is sufficient, so runs are no
 import contextlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -136,7 +137,12 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """
     source = io.open_input(path)
     with _decoding(source, path):
-        return _read(source, columns)
+        opened = _OpenedFile.of(source, columns)
+        rows = opened.file.read(columns=opened.read)
+        opened.check_count(rows.num_rows)
+        rows.validate(full=True)
+        refuse_doubtful(rows.select(opened.wanted), opened.layout.zones)
+        return rows.select(opened.wanted)
 
 
 def read_batches(
@@ -148,31 +154,26 @@ def read_batches(
     """
     source = io.open_input(path)
     with _decoding(source, path):
-        layout = OrcLayout(source)  # checks the sizes that the library does not check
-        file = orc.ORCFile(source)
-        wanted, read_all = _wanted(file, columns)
-        for stream in layout.scale_streams(None if read_all else wanted):
-            check_scales(stream)
+        opened = _OpenedFile.of(source, columns)
         # The library's own reader of files has no smaller unit than a stripe.
         make_fragment: Any = ds.OrcFileFormat().make_fragment
         scanner = make_fragment(source).scanner(
-            columns=None if read_all else wanted,
-            batch_size=size.fitting(_COPIES * layout.row_bytes(None if read_all else wanted)),
+            columns=opened.read,
+            batch_size=size.fitting(_COPIES * opened.layout.row_bytes(opened.read)),
             batch_readahead=0, fragment_readahead=0, use_threads=False,
         )  # fmt: skip
-        zones = layout.zones
+        zones = opened.layout.zones
         count = 0
         for batch in scanner.to_reader():
             count += batch.num_rows
             batch.validate(full=True)
-            batch_rows = pa.Table.from_batches([batch]).select(wanted)
+            batch_rows = pa.Table.from_batches([batch]).select(opened.wanted)
             refuse_doubtful(batch_rows, zones)
             yield batch_rows
             # Free this batch before the next one is read.
             del batch_rows
             del batch
-        if count != file.nrows:
-            raise pa.ArrowInvalid(f"{counted(count, 'row')}, expected {file.nrows}")
+        opened.check_count(count)
 
 
 @contextlib.contextmanager
@@ -191,26 +192,30 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
             ) from error
 
 
-def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
-    """Return the requested columns that the file contains, and whether all columns must be read."""
-    present: list[str] = file.schema.names
-    wanted = present if columns is None else [name for name in columns if name in present]
-    # To the library, a dot in a name means a nested column.
-    return wanted, not wanted or any("." in name for name in wanted)
+@dataclass(frozen=True, slots=True)
+class _OpenedFile:
+    """An open file, the names of the `wanted` columns, and of those to `read` (None: all)."""
 
+    layout: OrcLayout
+    file: orc.ORCFile
+    wanted: list[str]
+    read: list[str] | None
 
-def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
-    layout = OrcLayout(source)
-    file = orc.ORCFile(source)
-    wanted, read_all = _wanted(file, columns)
-    for stream in layout.scale_streams(None if read_all else wanted):
-        check_scales(stream)
-    rows = file.read() if read_all else file.read(columns=wanted)
-    if rows.num_rows != file.nrows:
-        raise pa.ArrowInvalid(f"{counted(rows.num_rows, 'row')}, expected {file.nrows}")
-    rows.validate(full=True)
-    refuse_doubtful(rows.select(wanted), layout.zones)
-    return rows.select(wanted)
+    @classmethod
+    def of(cls, source: pa.NativeFile, columns: Sequence[str] | None) -> "_OpenedFile":
+        layout = OrcLayout(source)  # checks the sizes that the library does not check
+        file = orc.ORCFile(source)
+        present: list[str] = file.schema.names
+        wanted = present if columns is None else [name for name in columns if name in present]
+        # To the library, a dot in a name means a nested column.
+        read = None if not wanted or any("." in name for name in wanted) else wanted
+        for stream in layout.scale_streams(read):
+            check_scales(stream)
+        return cls(layout, file, wanted, read)
+
+    def check_count(self, rows: int) -> None:
+        if rows != self.file.nrows:
+            raise pa.ArrowInvalid(f"{counted(rows, 'row')}, expected {self.file.nrows}")
 
 
 def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
