@@ -38,8 +38,7 @@ BRANCH = "orders$branch_fix"
 def truth(tmp_path: Path) -> Truth:
     """A pipeline that has read ten orders and ten users, in batches of four records."""
     found = Truth(tmp_path, mapping={}, options={"bucket": "-1", "snapshot.num-retained.min": "1"})
-    for topic in (ORDERS, USERS):
-        found.kafka.topics[topic] = Topic(f"id of {topic}")
+    found.kafka.create(ORDERS, USERS, numbers=())
     goes_on(found, 0)
     found.live()
     return found

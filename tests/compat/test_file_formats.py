@@ -18,13 +18,12 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SetOption, UpdateColumnType
 from ingestd.paimon.table.compact.table_compact import compact_table
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 from tests.support.nested_shapes import cells, nested_types
-from tests.support.oracle import Oracle
+from tests.support.oracle import Oracle, agreed_lines
 from tests.support.pypaimon import Pypaimon
 
 pytestmark = pytest.mark.compat
@@ -48,16 +47,6 @@ NANOS: Mapping[str, Any] = {
 }
 
 
-def _agree(oracle: Oracle, table: FileStoreTable) -> list[str]:
-    """Java reads what ingestd reads, byte for byte, and neither finds anything wrong."""
-    warehouse = table.path.removesuffix("/db.db/t")
-    lines = sorted_json_lines(read_table(table), table.schema.fields)
-    assert lines == oracle.read_lines(warehouse, "db", "t")
-    assert oracle.fsck(warehouse, "db", "t", "--all", "--orphans") == []
-    assert verify(table) == []
-    return lines
-
-
 def _rows(file_format: str) -> list[dict[str, Any]]:
     left_out = FAR if file_format == "orc" else ()
     return [{name: v for name, v in row.items() if name not in left_out} for row in ROWS]
@@ -69,7 +58,7 @@ def test_numbers_stored_by_distances_read_and_compact_in_java(
     options = {"ingestd.number-encoding": "delta", "bucket": "1"}
     table = native_table(tmp_path / "every", COLUMNS, keys=["id"], options=options)
     put(table, ROWS)
-    assert len(_agree(oracle, table)) == len(ROWS)
+    assert len(agreed_lines(oracle, table)) == len(ROWS)
     columns = [
         ("id", "BIGINT NOT NULL"), ("i", "INT"), ("s", "SMALLINT"), ("d", "DECIMAL(18, 2)"),
         ("e", "DECIMAL(9, 1)"), ("day", "DATE"), ("at", "TIMESTAMP(6)"), ("text", "STRING"),
@@ -77,9 +66,9 @@ def test_numbers_stored_by_distances_read_and_compact_in_java(
     table = native_table(tmp_path, columns, keys=["id"], options=options)
     for start in (0, 700):
         put(table, [_numbers(number) for number in range(start, start + 3000)])
-    assert len(_agree(oracle, table)) == 3700
+    assert len(agreed_lines(oracle, table)) == 3700
     oracle.compact(tmp_path, "db", "t")
-    assert len(_agree(oracle, open_native(tmp_path))) == 3700
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 3700
 
 
 def _numbers(number: int) -> dict[str, Any]:
@@ -103,10 +92,10 @@ def test_every_type_reads_in_java_as_written(
     options = {"file.format": file_format, "file.compression": compression, "bucket": "1"}
     table = native_table(tmp_path, columns, keys=["id"], options=options)
     put(table, _rows(file_format))
-    assert len(_agree(oracle, table)) == len(ROWS)
+    assert len(agreed_lines(oracle, table)) == len(ROWS)
     # Java cannot compact it: some values are beyond what its own writers take.
     assert oracle.append(tmp_path, "db", "t", [{"id": 99, "string": "java"}], tmp_path)
-    assert len(_agree(oracle, open_native(tmp_path))) == len(ROWS) + 1
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == len(ROWS) + 1
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
@@ -116,7 +105,7 @@ def test_append_tables_of_other_formats_read_in_java_and_pypaimon(
     columns = [("id", "INT"), ("v", "STRING"), ("n", "DECIMAL(20, 2)"), ("at", "TIMESTAMP(3)")]
     table = native_table(tmp_path, columns, options={"file.format": file_format})
     put(table, [{"id": n, "v": f"v{n}", "at": n} for n in range(50)])
-    assert len(_agree(oracle, table)) == 50
+    assert len(agreed_lines(oracle, table)) == 50
     found = pypaimon.read(tmp_path, "db", "t").to_pylist()
     assert sorted(row["v"] for row in found) == sorted(f"v{n}" for n in range(50))
 
@@ -133,10 +122,10 @@ def test_levels_may_have_formats_and_statistics_of_their_own(
     put(table, [{"id": n, "v": f"{n}"} for n in range(20)])
     names = [path.name for path in Path(table.path, "bucket-0").iterdir()]
     assert [name.partition(".")[2] for name in names] == ["deflate.avro"]
-    _agree(oracle, table)
+    agreed_lines(oracle, table)
     oracle.compact(tmp_path, "db", "t")
     put(table, [{"id": 3, "v": "new"}])
-    assert len(_agree(oracle, open_native(tmp_path))) == 20
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 20
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
@@ -159,13 +148,13 @@ def test_nanoseconds_before_and_after_1970_read_the_same(
             "steps": [{"commit": {"rows": shown}}]}  # fmt: skip
     oracle.write_spec(spec, tmp_path / "java", tmp_path)
     java = open_native(tmp_path / "java")
-    assert len(_agree(oracle, java)) == 4
+    assert len(agreed_lines(oracle, java)) == 4
     own = native_table(tmp_path / "own", [("id", "INT"), *NANOS.items()],
                        options={"file.format": file_format})  # fmt: skip
     found = read_table(java)
     cells = zip(*map(column_values, found.columns), strict=True)
     put(own, [dict(zip(found.column_names, row, strict=True)) for row in cells])
-    assert _agree(oracle, own) == _agree(oracle, java)
+    assert agreed_lines(oracle, own) == agreed_lines(oracle, java)
 
 
 def _to_digits(name: str, text: str) -> str:
@@ -182,7 +171,7 @@ def test_far_timestamps_of_java_come_back_from_int96(tmp_path: Path, oracle: Ora
             {"id": 2, "near": None, "t": "0001-01-01T00:00:00.000"}]}}],
     }  # fmt: skip
     oracle.write_spec(spec, tmp_path, tmp_path)
-    assert len(_agree(oracle, open_native(tmp_path))) == 2
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 2
 
 
 @pytest.mark.parametrize("keys", [["id"], []], ids=["primary key", "append"])
@@ -203,10 +192,10 @@ def test_variants_of_java_read_here_and_go_back(
     }
     oracle.write_spec(spec, tmp_path / "java", tmp_path)
     java = open_native(tmp_path / "java")
-    lines = _agree(oracle, java)
+    lines = agreed_lines(oracle, java)
     own = native_table(tmp_path / "own", list(types.items()), keys=keys, options=options)
     put(own, read_table(java).to_pylist())
-    assert _agree(oracle, own) == lines
+    assert agreed_lines(oracle, own) == lines
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
@@ -232,10 +221,10 @@ def test_multisets_and_maps_with_any_key_read_the_same(
             {"id": 2, "texts": [], "numbers": None, "map": []},
         ],
     )  # fmt: skip
-    _agree(oracle, table)
+    agreed_lines(oracle, table)
     row = {"id": 3, "map": []}
     oracle.append(tmp_path, "db", "t", [row], tmp_path)
-    assert len(_agree(oracle, open_native(tmp_path))) == 3
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 3
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
@@ -255,7 +244,7 @@ def test_old_files_of_every_format_read_in_new_columns(
         UpdateColumnType(("r", "x"), parse_type("BIGINT")),
     )
     put(table, [{"id": 3, "w": "text", "r": (2**40, 0.5)}])
-    lines = _agree(oracle, table)
+    lines = agreed_lines(oracle, table)
     assert json.loads(lines[0]) == {"id": 1, "w": "5", "r": {"x": 7, "y": None}}
 
 
@@ -275,9 +264,9 @@ def test_random_nested_columns_read_in_java(
     with tempfile.TemporaryDirectory() as folder:
         table = native_table(folder, columns, keys=["id"], options=options)
         put(table, rows)
-        written = _agree(oracle, table)
+        written = agreed_lines(oracle, table)
         assert compact_table(table, now_ms=NOW_MS, full=True).status == "compacted"
-        assert _agree(oracle, table) == written
+        assert agreed_lines(oracle, table) == written
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
@@ -291,14 +280,14 @@ def test_zoned_timestamps_in_orc_are_the_same_in_every_zone(zone: str, tmp_path:
     moments = [0, -40_000_000_500, 1_710_054_000_000, 1_720_000_000_123]
     put(table, [{"id": n, "at": at, "all": [at], "plain": at} for n, at in enumerate(moments)])
     with Oracle(zone=zone) as oracle:
-        _agree(oracle, table)
+        agreed_lines(oracle, table)
         row = {"id": 9, "at": "2024-07-03T09:46:40.123Z", "all": ["2024-03-10T07:00:00Z"],
                "plain": "2024-03-10T03:00:00"}  # fmt: skip
         assert oracle.append(tmp_path, "db", "t", [row], tmp_path)
-        lines = _agree(oracle, open_native(tmp_path))
+        lines = agreed_lines(oracle, open_native(tmp_path))
         assert json.loads(lines[-1])["at"].startswith("2024-07-03T09:46:40.123")
         oracle.compact(tmp_path, "db", "t")
-        assert _agree(oracle, open_native(tmp_path)) == lines
+        assert agreed_lines(oracle, open_native(tmp_path)) == lines
 
 
 def test_zoned_orc_of_java_is_refused_unless_it_says_that_no_zone_is_in_it(
@@ -318,7 +307,7 @@ def test_zoned_orc_of_java_is_refused_unless_it_says_that_no_zone_is_in_it(
         refuse_unsupported(table.schema, for_write=True)
     # The judge's zone is UTC.
     table = alter(table, SetOption("orc.timestamp-ltz.legacy.type", "false"))
-    assert len(_agree(oracle, table)) == 1
+    assert len(agreed_lines(oracle, table)) == 1
 
 
 @pytest.mark.parametrize("keys", [["id"], []], ids=["primary key", "append"])
@@ -332,9 +321,9 @@ def test_timestamps_that_orc_lacks_are_in_files_that_java_reads(
     table = native_table(tmp_path, columns, keys=keys, options=options)
     for n, micros in enumerate([0, -1, -14_000_000_000_000_001, 253_402_300_799_999_999]):
         put(table, [{"id": n, "t3": micros // 1000, "t6": micros, "all": [micros, None]}])
-    lines = _agree(oracle, table)
+    lines = agreed_lines(oracle, table)
     assert compact_table(table, now_ms=NOW_MS, full=True).status == "compacted"
-    assert _agree(oracle, table) == lines
+    assert agreed_lines(oracle, table) == lines
 
 
 def test_timestamps_near_1970_of_java_in_another_zone_are_refused_and_not_a_second_off(
@@ -347,7 +336,7 @@ def test_timestamps_near_1970_of_java_in_another_zone_are_refused_and_not_a_seco
     }  # fmt: skip
     with Oracle(zone="America/New_York") as oracle:
         oracle.write_spec(spec, tmp_path, tmp_path)
-        assert len(_agree(oracle, open_native(tmp_path))) == 1
+        assert len(agreed_lines(oracle, open_native(tmp_path))) == 1
         assert oracle.append(
             tmp_path, "db", "t", [{"id": 2, "t": "1969-12-31T23:59:58.500"}], tmp_path
         )
@@ -375,10 +364,10 @@ def test_files_with_settings_of_their_format_read_and_compact_in_java(
     columns = [("id", "INT NOT NULL"), ("v", "STRING"), ("n", "DECIMAL(20, 2)")]
     table = native_table(tmp_path, columns, keys=["id"], options={"bucket": "1", **options})
     put(table, [{"id": n, "v": f"v{n % 50}", "n": Decimal(n)} for n in range(5000)])
-    assert len(_agree(oracle, table)) == 5000
+    assert len(agreed_lines(oracle, table)) == 5000
     put(table, [{"id": n, "v": "new"} for n in range(50)])
     oracle.compact(tmp_path, "db", "t")
-    assert len(_agree(oracle, open_native(tmp_path))) == 5000
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 5000
 
 
 def test_options_without_effect_change_nothing_that_java_reads(
@@ -393,12 +382,12 @@ def test_options_without_effect_change_nothing_that_java_reads(
     columns = [("id", "INT NOT NULL"), ("v", "STRING")]
     table = native_table(tmp_path, columns, keys=["id"], options=options)
     put(table, [{"id": n, "v": None if n % 2 else f"v{n}"} for n in range(20)])
-    lines = _agree(oracle, table)
+    lines = agreed_lines(oracle, table)
     assert json.loads(lines[1])["v"] is None
     assert oracle.append(tmp_path, "db", "t", [{"id": 1, "v": None}], tmp_path)
     put(open_native(tmp_path), [{"id": 2, "v": "new"}])
     oracle.compact(tmp_path, "db", "t")
-    assert len(_agree(oracle, open_native(tmp_path))) == 20
+    assert len(agreed_lines(oracle, open_native(tmp_path))) == 20
 
 
 TEXT_COLUMNS: Mapping[str, Any] = {
@@ -464,7 +453,7 @@ def test_files_of_texts_that_java_wrote_are_read(
         refuse_unsupported(table.schema, for_write=True)
     later = alter(table, SetOption("file.format", "parquet"), SetOption("file.compression", "zstd"))
     compact_table(later, full=True, now_ms=NOW_MS)
-    assert _agree(oracle, later) == lines
+    assert agreed_lines(oracle, later) == lines
 
 
 SHREDDED = {
@@ -510,4 +499,4 @@ def test_shredded_variants_that_java_wrote_are_read(
     table = open_native(tmp_path)
     (path,) = Path(table.path).rglob("data-*.parquet")
     assert b"typed_value" in path.read_bytes()
-    assert len(_agree(oracle, table)) == len(rows) + 1
+    assert len(agreed_lines(oracle, table)) == len(rows) + 1

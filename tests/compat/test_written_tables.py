@@ -10,15 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import alter, native_table, open_native, put
-from tests.support.oracle import Oracle
+from tests.support.oracle import Oracle, agreed_lines
 from tests.support.pypaimon import Pypaimon
 
 pytestmark = pytest.mark.compat
@@ -45,23 +42,13 @@ KEYS: Mapping[str, list[Any]] = {
 }
 
 
-def _agree(oracle: Oracle, table: FileStoreTable) -> list[str]:
-    """Java reads what ingestd reads, byte for byte, and neither finds anything wrong."""
-    warehouse = table.path.removesuffix("/db.db/t")
-    lines = sorted_json_lines(read_table(table), table.schema.fields)
-    assert lines == oracle.read_lines(warehouse, "db", "t")
-    assert oracle.fsck(warehouse, "db", "t", "--all", "--orphans") == []
-    assert verify(table) == []
-    return lines
-
-
 @pytest.mark.parametrize("keys", [["id"], []], ids=["primary key", "append"])
 def test_every_type_reads_in_java_as_written(
     keys: list[str], tmp_path: Path, oracle: Oracle
 ) -> None:
     table = native_table(tmp_path, COLUMNS, keys=keys, options={"bucket": "2"} if keys else {})
     put(table, ROWS)
-    assert len(_agree(oracle, table)) == len(ROWS)
+    assert len(agreed_lines(oracle, table)) == len(ROWS)
 
 
 def test_pypaimon_reads_merged_rows(tmp_path: Path, pypaimon: Pypaimon) -> None:
@@ -109,7 +96,7 @@ def test_keys_of_every_type_are_ordered_hashed_and_found(
     random.Random(7).shuffle(rows)
     put(table, rows + rows[:5])
     put(table, [{**row, "v": "again"} for row in rows[::2]])
-    assert len(_agree(oracle, table)) == len(rows)
+    assert len(agreed_lines(oracle, table)) == len(rows)
 
 
 def test_point_lookups_of_java_find_keys_in_their_buckets(tmp_path: Path, oracle: Oracle) -> None:
@@ -130,12 +117,12 @@ def test_java_goes_on_and_hands_back(
     put(table, [{"dt": n % 2, "id": n, "v": "first"} for n in range(20)])
     java = [{"dt": f"1970-01-0{1 + n % 2}", "id": n, "v": "java"} for n in range(10, 30)]
     oracle.append(tmp_path, "db", "t", [*java, {**java[0], "_kind": "-D"}], tmp_path)
-    _agree(oracle, open_native(tmp_path))
+    agreed_lines(oracle, open_native(tmp_path))
     put(table, [{"dt": n % 2, "id": n, "v": "own"} for n in range(25, 40)])
-    _agree(oracle, open_native(tmp_path))
+    agreed_lines(oracle, open_native(tmp_path))
     oracle.compact(tmp_path, "db", "t")
     put(table, [{"dt": 0, "id": 2, "_kind": 3}, {"dt": 1, "id": 41, "v": "last"}])
-    lines = _agree(oracle, open_native(tmp_path))
+    lines = agreed_lines(oracle, open_native(tmp_path))
     assert len(lines) == 39  # 0 to 41 without 2, 10 and 40
 
 
@@ -151,16 +138,16 @@ def test_files_roll_and_java_reads_and_compacts_them(tmp_path: Path, oracle: Ora
     assert {finding["code"] for finding in findings} <= {"sequence-overlap"}
     assert verify(table) == []
     oracle.compact(tmp_path, "db", "t")
-    assert len(_agree(oracle, table)) == 3000
+    assert len(agreed_lines(oracle, table)) == 3000
 
 
 def test_deletes_are_dropped_by_compaction_in_java(tmp_path: Path, oracle: Oracle) -> None:
     table = native_table(tmp_path, [("id", "INT"), ("v", "INT")], keys=["id"])
     put(table, [{"id": n, "v": n} for n in range(5)])
     put(table, [{"id": n, "_kind": 3} for n in range(4)])
-    assert _agree(oracle, table) == ['{"id":4,"v":4}']
+    assert agreed_lines(oracle, table) == ['{"id":4,"v":4}']
     oracle.compact(tmp_path, "db", "t")
-    assert _agree(oracle, table) == ['{"id":4,"v":4}']
+    assert agreed_lines(oracle, table) == ['{"id":4,"v":4}']
 
 
 @pytest.mark.parametrize("keys", [["id"], []], ids=["primary key", "append"])
@@ -186,14 +173,14 @@ def test_old_files_read_in_java_and_here_alike_after_schema_changes(
     table = alter(table, *wider, DropColumn("gone"), RenameColumn("i", "renamed"))
     table = alter(table, AddColumn("gone", parse_type("INT")))
     put(table, [{"id": 3, "d": "text", "gone": 5}, {"id": 2, "renamed": 1.5, "gone": 6}])
-    assert len(_agree(oracle, table)) == (3 if keys else 4)
+    assert len(agreed_lines(oracle, table)) == (3 if keys else 4)
 
 
 def test_append_table_with_bucket_key_is_pruned_right(tmp_path: Path, oracle: Oracle) -> None:
     options = {"bucket": "4", "bucket-key": "k"}
     table = native_table(tmp_path, [("k", "BIGINT"), ("v", "INT")], options=options)
     put(table, [{"k": n % 10, "v": n} for n in range(40)])
-    _agree(oracle, table)
+    agreed_lines(oracle, table)
     found = oracle.read(tmp_path, "db", "t", "--filter", "k=3")
     assert {row["v"] for row in found} == {3, 13, 23, 33}
 
@@ -204,4 +191,4 @@ def test_zeros_of_either_sign_are_one_key_as_in_java(tmp_path: Path, oracle: Ora
     )
     put(table, [{"k": 0.0, "v": 1}, {"k": -1.0, "v": 2}, {"k": -0.0, "v": 3}])
     put(table, [{"k": 0.0, "v": 4}])
-    assert _agree(oracle, table) == ['{"k":-1.0,"v":2}', '{"k":0.0,"v":4}']
+    assert agreed_lines(oracle, table) == ['{"k":-1.0,"v":2}', '{"k":0.0,"v":4}']

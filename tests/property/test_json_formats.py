@@ -14,6 +14,7 @@ from ingestd.cdc.json.json_changes import JsonChanges
 from tests.support import cdc_samples
 from tests.support.decoded import in_python, outcome
 from tests.support.examples import examples
+from tests.support.layout_messages import paths
 
 FORMATS = [name for name in sorted(DATA_FORMATS) if name.endswith(("json", "bson"))]
 SAMPLES = {
@@ -59,17 +60,6 @@ def documents(name: str) -> list[tuple[Any, Any]]:
     if name == "debezium-flat-json":
         found += [({"id": 1}, FLAT), (None, FLAT), ({"id": 1}, {**FLAT, "__deleted": "true"})]
     return found
-
-
-def paths(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where the values of a document are."""
-    items: Any = ()
-    if isinstance(document, dict):
-        items = document.items()
-    elif isinstance(document, list):
-        items = enumerate(document)
-    below = [found for name, value in items for found in paths(value, (*path, name))]
-    return [path, *below] if path else below
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any, *, drop: bool) -> Any:

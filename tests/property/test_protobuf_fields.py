@@ -10,6 +10,7 @@ from ingestd.cdc.base import Decoded, FormatSettings, load_data_format
 from ingestd.cdc.protobuf import native_fields
 from tests.support.examples import examples
 from tests.support.registered import Registered, chunk_of, framed
+from tests.support.varints import varint
 
 SCHEMA = """syntax = "proto3"; import "google/protobuf/timestamp.proto";
 import "google/protobuf/wrappers.proto"; import "google/protobuf/duration.proto";
@@ -31,14 +32,6 @@ message B { int32 x = 1; string y = 2; }
 message Simple { int64 id = 1; string name = 2; repeated int32 n = 3; }
 """
 NUMBERS = st.integers(0, 300) | st.sampled_from([2**31, 2**32 - 1, 2**63, 2**64 - 1])
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def sized(body: bytes) -> bytes:

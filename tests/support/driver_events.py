@@ -17,6 +17,7 @@ from ingestd.paimon.spec.snapshot import (
 )
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
@@ -182,8 +183,7 @@ def drop_letters(world: World) -> bool:
     return _drop(world, LETTERS)
 
 
-def _put(home: Home, name: str, snapshot: Snapshot) -> bool:
-    table = home.truth.table(name)
+def _put(table: FileStoreTable, snapshot: Snapshot) -> bool:
     table.io.overwrite(table.paths.snapshot(snapshot.id), encode_snapshot(snapshot))
     table.io.overwrite(table.paths.latest_hint, str(snapshot.id).encode())
     return True
@@ -203,7 +203,7 @@ def foreign_commit(world: World) -> bool:
         commit_kind=CommitKind.APPEND,
         delta_record_count=0,
     )
-    return _put(world.home, "orders", foreign)
+    return _put(world.home.truth.table("orders"), foreign)
 
 
 @action
@@ -223,7 +223,7 @@ def foreign_overwrite(world: World) -> bool:
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         commit_kind=CommitKind.OVERWRITE,
     )
-    return _put(home, "orders", foreign)
+    return _put(home.truth.table("orders"), foreign)
 
 
 @action
@@ -248,7 +248,7 @@ def roll_back_as_latest(world: World) -> bool:
         commit_kind=CommitKind.OVERWRITE,
         delta_record_count=(target.total_record_count or 0) - (newest.total_record_count or 0),
     )
-    return _put(home, "orders", again)
+    return _put(table, again)
 
 
 @action
@@ -305,10 +305,7 @@ def write_branch(world: World) -> bool:
     branch = on_branch(table, _BRANCH)
     newest = latest_snapshot(branch.io, branch.paths)
     assert newest is not None
-    foreign = replace(newest, id=newest.id + 1, commit_user="other", properties={})
-    branch.io.overwrite(branch.paths.snapshot(foreign.id), encode_snapshot(foreign))
-    branch.io.overwrite(branch.paths.latest_hint, str(foreign.id).encode())
-    return True
+    return _put(branch, replace(newest, id=newest.id + 1, commit_user="other", properties={}))
 
 
 @action

@@ -18,6 +18,10 @@ from typing import Any
 
 import msgspec
 
+from ingestd.paimon.casts.rows_json import sorted_json_lines
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.closing import Closing
 from tests.support.java import PAIMON, compiled_classes, judge_command
 
@@ -27,6 +31,16 @@ SOURCES = Path(__file__).resolve().parent / "oracle_java"
 def with_rowkind(change: Mapping[str, Any]) -> dict[str, Any]:
     """A change as the oracle prints it, with our name for the column of its kind."""
     return {"rowkind" if name == "_kind" else name: value for name, value in change.items()}
+
+
+def agreed_lines(oracle: "Oracle", table: FileStoreTable) -> list[str]:
+    """Java reads what ingestd reads, byte for byte, and neither finds anything wrong."""
+    warehouse = table.path.removesuffix("/db.db/t")
+    lines = sorted_json_lines(read_table(table), table.schema.fields)
+    assert lines == oracle.read_lines(warehouse, "db", "t")
+    assert oracle.fsck(warehouse, "db", "t", "--all", "--orphans") == []
+    assert verify(table) == []
+    return lines
 
 
 class OracleError(Exception):

@@ -5,7 +5,7 @@ The start of the pipeline, the planning of batches, the batches and the tables a
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,6 +98,12 @@ class Kafka:
         client = copy(self)
         client.selects = source.selects
         return client
+
+    def create(self, *topics: str, numbers: Iterable[int] = range(10)) -> None:
+        """Create topics with rows of these ids."""
+        for topic in topics:
+            self.topics[topic] = Topic(f"id of {topic}")
+            self.produce(topic, *numbers)
 
     def produce(self, topic: str, *numbers: int, partition: int = 0) -> None:
         """Append rows with these ids."""

@@ -14,19 +14,13 @@ from tests.support.change_events import TABLE, chunk, event
 from tests.support.decoded import both_decoders, in_python, outcome
 from tests.support.registered import Registered, chunk_of, envelope, framed, record
 from tests.support.registered import event as avro_event
+from tests.support.varints import zigzag
 
 NULLS = {"type": "array", "items": "null"}
 EMPTY = {"type": "array", "items": record("E", [{"name": "f", "type": "null"}] * 1)}
 WIDE = record("W", [{"name": f"f{index}", "type": "null"} for index in range(1000)])
 FLAGGED = record("B", [{"name": "b", "type": "boolean"}, {"name": "w", "type": WIDE}])
 ID = {"name": "id", "type": "int"}
-
-
-def zigzag(number: int) -> bytes:
-    left, out = number << 1, b""
-    while left > 0x7F:
-        out, left = out + bytes([left & 0x7F | 0x80]), left >> 7
-    return out + bytes([left])
 
 
 AVRO_BOMBS: dict[str, tuple[Any, bytes]] = {

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from ingestd.errors import SourceError
 from ingestd.kafka import python_reader
 from ingestd.kafka.python_reader import PythonReader
+from tests.support.varints import zigzag
 
 
 class Refusing:
@@ -43,16 +44,8 @@ def test_what_the_client_refuses_is_an_error_of_the_source(
         ask(PythonReader({}, headers=False))
 
 
-def varint(number: int) -> bytes:
-    """A number as in records: zigzag, seven bits in a byte."""
-    number, encoded = (number << 1) ^ (number >> 63), b""
-    while number > 127:
-        number, encoded = number >> 7, encoded + bytes([number & 127 | 128])
-    return encoded + bytes([number])
-
-
 def sized(data: bytes) -> bytes:
-    return varint(len(data)) + data
+    return zigzag(len(data)) + data
 
 
 def crc32c(data: bytes) -> int:
@@ -68,8 +61,8 @@ def record_batch(*header_names: bytes) -> bytes:
     """A record batch with one record for each name of a header."""
     records = b""
     for index, name in enumerate(header_names):
-        fields = b"\0" + varint(0) + varint(index) + varint(-1) + sized(b"v%d" % index)
-        records += sized(fields + varint(1) + sized(name) + sized(b"x"))
+        fields = b"\0" + zigzag(0) + zigzag(index) + zigzag(-1) + sized(b"v%d" % index)
+        records += sized(fields + zigzag(1) + sized(name) + sized(b"x"))
     count, now = len(header_names), int(time.time() * 1000)
     tail = struct.pack(">hiqqqhii", 0, count - 1, now, now, -1, -1, -1, count) + records
     return struct.pack(">qiibI", 0, len(tail) + 9, -1, 2, crc32c(tail)) + tail

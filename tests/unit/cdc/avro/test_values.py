@@ -9,6 +9,7 @@ from ingestd.cdc.avro.nodes import parse_avro
 from ingestd.cdc.avro.reader import AvroReader
 from ingestd.cdc.avro.values import MessageBytes, read_value
 from ingestd.cdc.cell_budget import CellBudget
+from tests.support.varints import zigzag
 
 EMPTY = {"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}
 
@@ -20,13 +21,6 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with mock.patch.object(avro_reader, "native_module", lambda: None):
         yield
-
-
-def zigzag(number: int) -> bytes:
-    left, out = number << 1, b""
-    while left > 0x7F:
-        out, left = out + bytes([left & 0x7F | 0x80]), left >> 7
-    return out + bytes([left])
 
 
 def lengths(kind: object, counts: list[int]) -> list[int | None]:

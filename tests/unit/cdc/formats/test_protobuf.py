@@ -9,6 +9,7 @@ import pytest
 from ingestd.cdc.base import Decoded, FormatSettings, load_data_format
 from ingestd.cdc.schema_lookup import Framing
 from tests.support.registered import Registered, chunk_of, framed
+from tests.support.varints import varint, zigzag
 
 ITEM = """
 syntax = "proto3";  // a comment
@@ -49,19 +50,6 @@ MONEY = """
 syntax = "proto2"; package shop;
 message Money { optional string unit = 1; required int64 n = 2; }
 """
-
-
-def varint(value: int) -> bytes:
-    value &= 2**64 - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def zigzag(value: int) -> bytes:
-    return varint(value << 1 ^ value >> 63)
 
 
 def number(field: int, value: int) -> bytes:

@@ -18,9 +18,7 @@ ORDERS, USERS = "shop.orders", "shop.users"
 def truth(tmp_path: Path) -> Truth:
     """Ten orders and ten users, in tables."""
     found = Truth(tmp_path)
-    for topic in (ORDERS, USERS):
-        found.kafka.topics[topic] = Topic(f"id of {topic}")
-        found.kafka.produce(topic, *range(10))
+    found.kafka.create(ORDERS, USERS)
     found.live()
     return found
 

@@ -73,9 +73,7 @@ def codes(found: Recount) -> list[tuple[str, str]]:
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     """Ten orders and ten users, in tables."""
     scene = Scene(tmp_path, keys=request.param)
-    for topic in (ORDERS, "shop.users"):
-        scene.kafka.topics[topic] = Topic(f"id of {topic}")
-        scene.kafka.produce(topic, *range(10))
+    scene.kafka.create(ORDERS, "shop.users")
     scene.live()
     return scene
 

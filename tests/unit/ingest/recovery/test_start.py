@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
-from tests.support.truth_rig import Topic, Truth
+from tests.support.truth_rig import Truth
 
 
 def test_the_log_has_the_topics_that_are_read_again_and_no_others(
@@ -14,8 +14,7 @@ def test_the_log_has_the_topics_that_are_read_again_and_no_others(
 ) -> None:
     truth = Truth(tmp_path, batch_rows=1)
     for topic in ("shop.users", "shop.orders"):
-        truth.kafka.topics[topic] = Topic(f"id of {topic}")
-        truth.kafka.produce(topic, 1, 2)
+        truth.kafka.create(topic, numbers=(1, 2))
         truth.live()
     table = truth.table("orders")
     rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))

@@ -147,9 +147,7 @@ def test_dead_letters_of_another_pipeline_need_no_other_table(tmp_path: Path) ->
 
 def test_source_tables_of_another_pipeline_need_no_route(tmp_path: Path) -> None:
     other = Truth(tmp_path, name="other")
-    for topic in ("shop.orders", "copy.orders"):
-        other.kafka.topics[topic] = Topic(f"id of {topic}")
-        other.kafka.produce(topic, *range(3))
+    other.kafka.create("shop.orders", "copy.orders", numbers=range(3))
     other.live()
     ours = Truth(tmp_path, other.kafka, name="ours", pattern=r"shop\.orders")
     routing = RoutingConfig(including_tables=r"shop\.orders", unmatched="fail", table_prefix="o_")
