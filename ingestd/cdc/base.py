@@ -364,6 +364,11 @@ class ChangeBatch:
         )
 
 
+def key_columns(types: ColumnTypes) -> tuple[str, ...]:
+    """Return the key columns of a table, whose types are NOT NULL."""
+    return tuple(name for name, data_type in types.items() if not data_type.nullable)
+
+
 def comment_events(
     chunk: RecordChunk, batch: ChangeBatch, comments: Comments
 ) -> list[SchemaChangeEvent]:

@@ -26,6 +26,7 @@ from ingestd.cdc.base import (
     SourceTable,
     comment_events,
     has_no_nulls,
+    key_columns,
     picked,
     present_indices,
 )
@@ -185,7 +186,7 @@ class JsonChanges:
         """
         normalizer, envelope, names = group
         if not names and not normalizer.is_normalized:
-            names = _key_of(known.get(normalizer.source, _NO_TYPES))
+            names = key_columns(known.get(normalizer.source, _NO_TYPES))
         key = GroupKey(normalizer, envelope, names)
         memory = self._memories.get(key)
         if memory is None:
@@ -324,11 +325,6 @@ class JsonChanges:
                 rows = np.flatnonzero(np.isin(messages.offsets, batch.offset)).tolist()
                 refused |= dict.fromkeys(rows, EMPTY_ROW)
         return [batch for batch in visible if batch.types], refused
-
-
-def _key_of(known_types: ColumnTypes) -> tuple[str, ...]:
-    """Return the key columns (NOT NULL) of the target table, for messages without key columns."""
-    return tuple(name for name, data_type in known_types.items() if not data_type.nullable)
 
 
 def _is_ambiguous(group: GroupKey) -> bool:

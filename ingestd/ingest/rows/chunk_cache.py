@@ -23,6 +23,7 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     Texts,
+    key_columns,
 )
 
 
@@ -150,15 +151,11 @@ def _agrees(batch: ChangeBatch, before: ColumnTypes | None, now: ColumnTypes | N
         return True
     if now is None:
         return False
-    keys, known = ({*batch.primary_keys}, {}) if before is None else (_keys(before), before)
-    if keys != _keys(now) or any(now.get(name) != known[name] for name in known):
+    keys, known = (batch.primary_keys, {}) if before is None else (key_columns(before), before)
+    if {*keys} != {*key_columns(now)} or any(now.get(name) != known[name] for name in known):
         return False
     gained = {name: now[name].as_nullable() for name in now if name not in known}
     lacking = gained.keys() - batch.types.keys()
     if lacking and (batch.partial or lacking & batch.unavailable.keys()):
         return False
     return all(batch.types.get(name, gained[name]) == gained[name] for name in gained)
-
-
-def _keys(types: ColumnTypes) -> set[str]:
-    return {name for name, data_type in types.items() if not data_type.nullable}

@@ -14,7 +14,7 @@ from ingestd.ingest.rows.blobs import BUCKET, HASH
 from ingestd.ingest.settings.context import TableContext
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed, partitions_of_rows
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.cross_partition.load_key_index import (
     assigners_of_keys,
@@ -73,8 +73,6 @@ def assigners_of(
     `hashes` (rows,) are the key hashes; the result has the same shape.
     """
     table, count = target.table, target.assigners
-    if not table.schema.partition_keys:
-        return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
-    codes, partitions = partitions_of_rows(table, rows)
-    own = np.array([hash_row(table.partition_types, values) for values in partitions], np.int64)
-    return assigner_of(own[codes], hashes, count, count).astype(np.int64)
+    has_keys = bool(table.schema.partition_keys)
+    partitions = partition_hashes(table, rows) if has_keys else hash_row((), ())
+    return assigner_of(partitions, hashes, count, count).astype(np.int64)

@@ -27,7 +27,7 @@ from ingestd.errors import (
 )
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.document_checks import sealed
-from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from ingestd.paimon.spec.manifest import ManifestEntry, ManifestFileMeta, file_totals
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
@@ -124,8 +124,7 @@ class Delta:
     @property
     def record_count(self) -> int:
         """The number of rows in added files minus the number of rows in deleted files."""
-        signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
-        return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
+        return file_totals(self.entries).rows
 
 
 @dataclass(frozen=True, slots=True)
