@@ -8,14 +8,13 @@ time zone, `local-timestamp-*` is an instant. Avro cells are plain numbers for d
 timestamps, and bytes for decimals.
 """
 
-import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from io import BufferedReader, BytesIO
-from typing import IO, Any
+from io import BufferedReader
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,7 +23,7 @@ from ingestd.paimon.format.base import BatchSize, RowSink, decoding
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.arrow import Array, ArrowField, array_of, column_values
-from ingestd.paimon.spec.avro_blocks import BlockWriter, ByteSink, Json
+from ingestd.paimon.spec.avro_blocks import BlockWriter, Json
 from ingestd.paimon.spec.avro_schemas import NAMESPACE, is_avro_name
 from ingestd.paimon.spec.decimal_digits import minimal_bytes, unscaled
 from ingestd.paimon.spec.file_options import library_compression
@@ -248,26 +247,6 @@ _SPOOL_BYTES = 8 << 20
 """Bytes of an unfinished file that are buffered in memory; further bytes are buffered on disk."""
 
 
-def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file and return its size in bytes.
-
-    A field of the file is nullable if the Arrow field is. Raises UnsupportedError for a column or
-    value that Avro files cannot contain, and StorageError if the file exists or the store fails.
-    """
-    data = _encoded(table, options)
-    with io.open_output(path) as stream:
-        stream.write(data)
-    return len(data)
-
-
-def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write.
-
-    Raises UnsupportedError like `write_file`.
-    """
-    return len(_encoded(table, options))
-
-
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
     """Return a sink that writes an Avro file in parts, with the columns of `first`.
 
@@ -275,21 +254,18 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
     header of the file has a checksum of them. Raises UnsupportedError for a compression or a column
     that Avro files do not support.
     """
-    # The sink closes this temporary file.
-    spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
-    return _Sink(sink, first, options, spool)
+    return _Sink(sink, first, options)
 
 
 class _Sink:
-    def __init__(
-        self, sink: ByteSink, first: pa.Table, options: CoreOptions, spool: IO[bytes]
-    ) -> None:
+    def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
         self._codec = _record_codec(list(first.schema))
         self._schema = avro_blocks.parse_block_schema(self._codec.type)
         compression = library_compression("avro", options.file_compression)
         document = json.dumps(self._codec.type, ensure_ascii=False)
-        self._sink, self._spool = sink, spool
-        self._blocks = BlockWriter(document, spool, compression, options.zstd_level)
+        self._sink = sink
+        self._spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115  (see `close`)
+        self._blocks = BlockWriter(document, self._spool, compression, options.zstd_level)
 
     def write(self, rows: pa.Table) -> None:
         """Write more rows as blocks."""
@@ -340,13 +316,6 @@ def read_batches(
             step = size.fitting(rows.nbytes / max(rows.num_rows, 1))
             for start in range(0, rows.num_rows, step):
                 yield rows.slice(start, step)
-
-
-def _encoded(table: pa.Table, options: CoreOptions) -> bytes:
-    sink = BytesIO()
-    with contextlib.closing(_Sink(sink, table, options, BytesIO())) as writer:
-        writer.write(table)
-    return sink.getvalue()
 
 
 def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:

@@ -124,21 +124,6 @@ class FileFormat(Protocol):
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
 
-    def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-        """Write a new file and return its size in bytes.
-
-        Raises UnsupportedError for an option, a column or a value that the format does not support,
-        and StorageError if the file exists or the store fails.
-        """
-        ...
-
-    def encoded_size(self, table: pa.Table, options: CoreOptions) -> int:
-        """Return the size in bytes of the file that `write_file` would write.
-
-        Raises UnsupportedError like `write_file`.
-        """
-        ...
-
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         """Return the rows in file order, with the requested columns that the file contains.
 
@@ -195,6 +180,32 @@ class PartReader(Protocol):
         errors are those of `FileFormat.read_file`.
         """
         ...
+
+
+def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
+    """Write a new data file and return its size in bytes.
+
+    Fields have the nullability and, unless it is an Avro file, the ids of the Arrow schema. Raises
+    UnsupportedError for an option, a column or a value that the format does not support, and
+    StorageError if the file exists or the store fails.
+    """
+    with io.open_output(path) as stream:
+        return _write(stream, table, options, format_of(path))
+
+
+def encoded_size(table: pa.Table, options: CoreOptions) -> int:
+    """Return the size in bytes of a file of these rows in the format `options.file_format`.
+
+    Raises UnsupportedError like `write_file`.
+    """
+    return _write(pa.BufferOutputStream(), table, options, options.file_format)
+
+
+def _write(stream: pa.NativeFile, table: pa.Table, options: CoreOptions, name: str) -> int:
+    """Write a file of the format `name` to a stream; return its size in bytes."""
+    with contextlib.closing(load_format(name).open_sink(stream, table, options)) as sink:
+        sink.write(table)
+    return int(stream.tell())
 
 
 def read_batches(

@@ -47,28 +47,6 @@ uses about 0.8 MB for each.
 """
 
 
-def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new ORC file with the field ids of the Arrow schema; return its size in bytes.
-
-    Raises UnsupportedError for a compression that ORC files do not support, for too many columns,
-    and for timestamps that could not be read back; StorageError if the file exists or the store
-    fails.
-    """
-    with io.open_output(path) as stream:
-        _write(stream, table, options)
-        return int(stream.tell())
-
-
-def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write.
-
-    Raises UnsupportedError like `write_file`.
-    """
-    sink = pa.BufferOutputStream()
-    _write(sink, table, options)
-    return int(sink.tell())
-
-
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
     """Return a sink that writes an ORC file in parts to a stream, with the columns of `first`.
 
@@ -216,11 +194,6 @@ class _OpenedFile:
     def check_count(self, rows: int) -> None:
         if rows != self.file.nrows:
             raise pa.ArrowInvalid(f"{counted(rows, 'row')}, expected {self.file.nrows}")
-
-
-def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
-    with contextlib.closing(_Sink(sink, table.schema, options)) as writer:
-        writer.write(table)
 
 
 def _refuse_wide(schema: pa.Schema) -> None:

@@ -243,28 +243,6 @@ def open_streamed(
     return StreamedFile(reader, tuple(names))
 
 
-def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Parquet file and return its size in bytes.
-
-    Fields have the nullability and the ids of the Arrow schema. Raises UnsupportedError for a
-    compression that Parquet files do not support, and StorageError if the file exists or the store
-    fails.
-    """
-    with io.open_output(path) as stream:
-        _write(stream, table, options)
-        return int(stream.tell())
-
-
-def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of the file that `write_file` would write.
-
-    Raises UnsupportedError like `write_file`.
-    """
-    sink = pa.BufferOutputStream()
-    _write(sink, table, options)
-    return int(sink.tell())
-
-
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows in file order, with the `columns` (None: all) that the file contains.
 
@@ -450,11 +428,6 @@ class _Sink:
         """Close the writer, ignoring errors, because the library would close it later anyway."""
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
-
-
-def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
-    with contextlib.closing(_Sink(sink, table, options)) as writer:
-        writer.write(table)
 
 
 def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | bool:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.base import BatchSize, load_format, read_batches
+from ingestd.paimon.format.base import BatchSize, encoded_size, load_format, read_batches
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.compaction_options import lookup_rules
@@ -177,7 +177,7 @@ class RollingWriter:
         """Encode a sample of the rows, and return the size in bytes of an encoded row."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
         options = options_for_rows(self._target.options, sample)
-        size = load_format(options.file_format).encoded_size(sample, options)
+        size = encoded_size(sample, options)
         return max(size / sample.num_rows, 1e-3)
 
     def _write(self, rows: pa.Table) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
-from ingestd.paimon.format.base import format_of, load_format
+from ingestd.paimon.format.base import encoded_size, write_file
 from ingestd.paimon.merge.base import merge_rows, merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import rows_to_write
@@ -103,7 +103,7 @@ class WrittenBucketFiles:
         if rows.nbytes > target:
             sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
             options = options_for_rows(self.options, sample)
-            size = load_format(options.file_format).encoded_size(sample, options)
+            size = encoded_size(sample, options)
             per_file = min(per_file, max(1, target * sample.num_rows // max(size, 1)))
         for start in range(0, rows.num_rows, per_file):
             yield rows.slice(start, per_file)
@@ -113,7 +113,7 @@ class WrittenBucketFiles:
         name = name_for_options(self.new_name(), self.options, options)
         file = new_data_file(table, self.partition_values, self.bucket, name)
         stored = to_data_file_rows(table.schema, rows)
-        size = load_format(format_of(name)).write_file(table.io, file.path, stored, options)
+        size = write_file(table.io, file.path, stored, options)
         reach(CrashPoint.DATA_WRITTEN if self.indexed else CrashPoint.CHANGELOG_WRITTEN)
         # Rows of postponed buckets are not looked up by key.
         key_stats = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE

@@ -10,7 +10,8 @@ import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.avro import encoded_size, read_file, write_file
+from ingestd.paimon.format.avro import read_file
+from ingestd.paimon.format.base import encoded_size, write_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.avro_blocks import decode_blocks
 from ingestd.paimon.spec.file_options import COMPRESSIONS

@@ -9,7 +9,8 @@ import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.orc import MOST_COLUMNS, encoded_size, read_file, write_file
+from ingestd.paimon.format.base import encoded_size, write_file
+from ingestd.paimon.format.orc import MOST_COLUMNS, read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import arrow_schema, column_of
 from ingestd.paimon.spec.data_types import parse_type

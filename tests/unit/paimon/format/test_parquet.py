@@ -8,14 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.paimon.format.base import BatchSize
-from ingestd.paimon.format.parquet import (
-    encoded_size,
-    open_sink,
-    read_batches,
-    read_file,
-    write_file,
-)
+from ingestd.paimon.format.base import BatchSize, encoded_size, write_file
+from ingestd.paimon.format.parquet import open_sink, read_batches, read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import CoreOptions, core_options

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.parquet import read_file, write_file
+from ingestd.paimon.format.base import write_file
+from ingestd.paimon.format.parquet import read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array
 from ingestd.paimon.spec.data_types import parse_type

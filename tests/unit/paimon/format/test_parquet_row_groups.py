@@ -9,9 +9,9 @@ import pytest
 from ingestd.paimon.format.base import (
     BatchSize,
     GroupFilter,
-    load_format,
     read_wanted,
     stream_wanted,
+    write_file,
 )
 from ingestd.paimon.format.parquet import wanted_groups
 from ingestd.paimon.io.file_io import LocalFileIO
@@ -130,7 +130,7 @@ def test_a_group_is_asked_for_when_its_turn_comes(path: Path) -> None:
 def test_files_that_are_not_asked_about_are_read_whole(name: str, tmp_path: Path) -> None:
     table = native_table(tmp_path, [("i", "INT")])
     path, rows = f"{tmp_path}/f.{name}", rows_table(table.schema, [{"i": n} for n in (1, 2, 3)])
-    load_format(name).write_file(table.io, path, rows, table.options)
+    write_file(table.io, path, rows, table.options)
     never = None if name == "parquet" else GroupFilter(lambda _: False, TYPES)
     parts = list(stream_wanted(LocalFileIO(), path, ["i"], BatchSize(1 << 20), never))
     assert [(n, None if p is None else p.column("i").to_pylist()) for n, p in parts] == [

@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.format.parquet import read_file, write_file
+from ingestd.paimon.format.base import write_file
+from ingestd.paimon.format.parquet import read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
