@@ -21,8 +21,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal, TextIO
+
+from ingestd.wording import utc_text
 
 _WINDOW_SECONDS = 60.0
 _REPEATED = "repeated"
@@ -324,7 +325,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return an event as text, without a line end."""
         document: dict[str, object] = {
-            "ts": _timestamp(record),
+            "ts": utc_text(record.created, "milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "event": record.getMessage(),
@@ -346,7 +347,7 @@ class TextFormatter(logging.Formatter):
         """Return an event as text, without a line end."""
         values = event_fields(record).items()
         fields = "".join(f" {name}={_word(redact(str(value)))}" for name, value in values)
-        time = _timestamp(record)[11:23]
+        time = utc_text(record.created, "milliseconds")[11:23]
         head = f"{time} {record.levelname:<7} {record.getMessage()}{fields}"
         line = printable(redact(head))
         if record.exc_info and record.exc_info[1]:
@@ -354,11 +355,6 @@ class TextFormatter(logging.Formatter):
             lines = (printable(stack_line) for stack_line in redact(stack).splitlines())
             line = "\n    ".join([line, *lines])
         return line
-
-
-def _timestamp(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _error(error: BaseException) -> dict[str, str]:

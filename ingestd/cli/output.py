@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, TypeAlias
 
 import typer
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ingestd.log import printable, printable_lines
+from ingestd.wording import utc_text
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Row: TypeAlias = Mapping[str, object]
@@ -111,7 +111,4 @@ def cell_text(value: object) -> str:
 
 def timestamp_text(millis: int | None) -> str | None:
     """Format milliseconds since 1970 as ISO 8601 in UTC; None stays None."""
-    if millis is None:
-        return None
-    moment = datetime.fromtimestamp(millis / _MILLIS, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return None if millis is None else utc_text(millis / _MILLIS, "milliseconds")

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 from urllib.parse import SplitResult, urlsplit
@@ -27,7 +26,6 @@ from ingestd.cli.watch_tables import (
     Document,
     TablesView,
     after_key,
-    clock_text,
     plain_table,
     table_detail,
     tables_list,
@@ -36,6 +34,7 @@ from ingestd.cli.watch_tables import (
 from ingestd.daemon.samples import total_lag
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.log import printable
+from ingestd.wording import utc_text
 
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 64 << 20
@@ -284,7 +283,7 @@ def status_line(document: Document) -> str:
     """Summarize the status in one line of `name=value`; an unknown value is -."""
     recent = document["recent"]
     words = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "at": utc_text(time.time()),
         "pipeline": document["pipeline"],
         "state": document["state"],
         "ready": str(document["ready"]).lower(),
@@ -340,7 +339,7 @@ def _overview(document: Document, tables: TablesView, height: int) -> list[Rende
 
 def _error(error: Document) -> Text:
     message = " ".join(printable(error["message"]).split())
-    text = f"{clock_text(error['at'])} {error['type']}: {message}"
+    text = f"{utc_text(error['at'])} {error['type']}: {message}"
     return Text(text, "red", no_wrap=True, overflow="ellipsis")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from rich import box
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ingestd.log import printable
+from ingestd.wording import utc_text
 
 Document: TypeAlias = Mapping[str, Any]
 """The status of a daemon, or a part of it."""
@@ -123,11 +123,9 @@ def table_detail(document: Document, name: str) -> RenderableType:
     ]:
         total = value_text(batch["seconds"].get("total"))
         snapshot = value_text(batch["snapshots"][name])
-        batches.add_row(value_text(batch["batch_id"]), clock_text(batch["at"]), snapshot, total)
+        batches.add_row(value_text(batch["batch_id"]), utc_text(batch["at"]), snapshot, total)
     changes = [
-        Text(
-            f"{clock_text(change['at'])} schema {change['schema_id']}: {printable(change['what'])}"
-        )
+        Text(f"{utc_text(change['at'])} schema {change['schema_id']}: {printable(change['what'])}")
         for change in recent["schemas"]
         if change["table"] == name
     ]
@@ -158,12 +156,6 @@ def value_text(value: Any) -> str:  # noqa: ANN401  (a value of JSON)
 def seconds_text(value: float | None) -> str:
     """Format a duration in seconds with one decimal and its unit; an unknown one is -."""
     return "-" if value is None else f"{value:.1f} s"
-
-
-def clock_text(seconds: float) -> str:
-    """Return a time in seconds since 1970 as ISO 8601 in UTC, without fractions of a second."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _position(names: Sequence[str], view: TablesView) -> int:

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +26,7 @@ from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.native_reader import client_version, native_kafka
 from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
+from ingestd.wording import utc_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +367,14 @@ class Status:
                 "version": self._version,
                 "build": self._build,
                 "state": self._state,
-                "since": _time(self._since),
+                "since": utc_text(self._since),
                 "live": live,
                 "ready": not_ready is None,
                 "not_ready": not_ready,
                 "restarts": self._restarts,
                 "executors": self._executors.count,
                 "last_error": failure
-                and {"type": failure.kind, "message": failure.message, "at": _time(failure.at)},
+                and {"type": failure.kind, "message": failure.message, "at": utc_text(failure.at)},
                 "batch": {
                     "running": running and running.batch_id,
                     "seconds": running and round(self._ticks() - running.begun, 3),
@@ -411,7 +411,7 @@ class Status:
             name: {
                 "snapshot_id": table.snapshot_id,
                 "result": table.result,
-                "committed_at": None if table.at is None else _time(table.at),
+                "committed_at": None if table.at is None else utc_text(table.at),
                 "rows": table.rows,
                 "files": table.files,
                 "lag_seconds": lags.get(name),
@@ -442,11 +442,6 @@ class Status:
             "topics": self._lag_tracker.document(name, silent=self._reachable[name] is False),
             "set_aside": self.set_aside.document(name),
         }
-
-
-def _time(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class SetAsidePage:

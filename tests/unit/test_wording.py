@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.wording import counted
+from ingestd.wording import counted, utc_text
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,8 @@ from ingestd.wording import counted
 )
 def test_things_are_counted_in_words(number: int, thing: str, text: str) -> None:
     assert counted(number, thing) == text
+
+
+def test_times_are_iso_8601_in_utc_and_rounded_down() -> None:
+    assert utc_text(1_700_000_000.9996) == "2023-11-14T22:13:20Z"
+    assert utc_text(1_700_000_000.9996, "milliseconds") == "2023-11-14T22:13:20.999Z"
