@@ -21,7 +21,6 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.overwrite import overwrite
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
@@ -125,10 +124,10 @@ class Writer:
         except CommitUnknownError:
             raise
         except IngestdError:
-            self._delete_files()
+            delete_written(self._table, self._messages)
             raise
         if result.status == "replayed":
-            self._delete_files()
+            delete_written(self._table, self._messages)
         self.snapshot = None if result.status == "empty" else result.snapshot
         PROCESS_THREADS.submit(self._table.path, self._table, result)
         return self.snapshot
@@ -137,13 +136,7 @@ class Writer:
         """Delete the written files, unless the commit has begun, and close the writer."""
         if self._open:
             self._open = False
-            self._delete_files()
-
-    def _delete_files(self) -> None:
-        delete_written(self._table, self._messages)
-        for message in self._messages:
-            for entry in message.new_index_files:
-                self._table.io.delete_quietly(index_path(self._table, entry))
+            delete_written(self._table, self._messages)
 
     def __enter__(self) -> Self:
         return self

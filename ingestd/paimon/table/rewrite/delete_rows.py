@@ -9,7 +9,6 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapsh
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,10 @@ from ingestd.paimon.table.files.row_tracking import rewritten_files, rewritten_t
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
+from ingestd.paimon.table.rewrite.rewrite_commit import (
+    commit_rewrite,
+    written_messages,
+)
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 RowTest = Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -76,18 +78,12 @@ def delete_rows(
     rows = sum(count for _, count in matching_files)
     if dry_run or not rows:
         return Deletion(rows, len(matching_files))
-    messages: list[CommitMessage] = []
-    try:
-        for entry, count in matching_files:
-            messages.append(
-                _rewritten(table, entry, is_deleted, keeps=entry.file.row_count > count)
-            )
-    except BaseException:
-        delete_written(table, messages)
-        raise
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    abort_files = partial(delete_written, table, messages)
-    result = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
+    rewrites = (
+        _rewritten(table, entry, is_deleted, keeps=entry.file.row_count > count)
+        for entry, count in matching_files
+    )
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, written_messages(table, rewrites))
+    result = commit_rewrite(table, committable, state=state, now_ms=now_ms)
     return Deletion(rows, len(matching_files), result.snapshot)
 
 

@@ -10,7 +10,6 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dyna
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +28,10 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
+from ingestd.paimon.table.rewrite.rewrite_commit import (
+    commit_rewrite,
+    written_messages,
+)
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
@@ -79,24 +81,19 @@ def drop_older(
     """
     state = load_state(table)
     to_delete = _keys_to_delete(table, shared)
-    messages: list[CommitMessage] = []
-    dropped = 0
-    try:
-        for entry in entries:
-            keys = to_delete.get((entry.partition, entry.bucket))
-            if keys is not None:
-                message, count = _without(table, entry, keys)
-                messages += message
-                dropped += count
-    except BaseException:
-        delete_written(table, messages)
-        raise
+    rewrites = (
+        _without(table, entry, keys)
+        for entry in entries
+        if (keys := to_delete.get((entry.partition, entry.bucket))) is not None
+    )
+    messages = written_messages(table, (message for message in rewrites if message is not None))
     if not messages:
         return Dropped()
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    abort_files = partial(delete_written, table, messages)
-    committed = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
-    return Dropped(dropped, len(messages), committed.snapshot)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
+    committed = commit_rewrite(table, committable, state=state, now_ms=now_ms)
+    before = sum(file.row_count for message in messages for file in message.compact_before)
+    after = sum(file.row_count for message in messages for file in message.compact_after)
+    return Dropped(before - after, len(messages), committed.snapshot)
 
 
 def _keys_to_delete(
@@ -125,14 +122,8 @@ def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.T
     )
 
 
-def _without(
-    table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
-) -> tuple[list[CommitMessage], int]:
-    """Rewrite a file without the rows of some keys.
-
-    Returns the commit message, in a list that is empty if no row was removed, and the number of
-    removed rows.
-    """
+def _without(table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter) -> CommitMessage | None:
+    """Rewrite a file without the rows of some keys; return None if it has no such row."""
     names = table.schema.trimmed_primary_keys
     bucket_key = (entry.partition, entry.bucket)
     gone = sum(
@@ -140,17 +131,17 @@ def _without(
         for rows in _parts(table, entry, system=False)
     )
     if not gone:
-        return [], 0
+        return None
     bucket = CompactBucket(table, *bucket_key, entry.total_buckets, (entry.file,))
     message = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if gone == entry.file.row_count:
-        return [message], gone
+        return message
     writer = RollingWriter(bucket.target(entry.file.level))
     try:
         for rows in _parts(table, entry, system=True):
             kept = ~np.asarray(keys.mask(entry.partition, rows, names))
             writer.add(rows.filter(pa.array(kept)))
-        return [replace(message, compact_after=tuple(writer.close()))], gone
+        return replace(message, compact_after=tuple(writer.close()))
     except BaseException:
         writer.abort()
         raise

@@ -110,7 +110,7 @@ def _rewritten(
     if not messages:
         return replace(done, indexed=0)
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    result = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, state=state, now_ms=now_ms, abort_files=abort_files)
     return replace(done, indexed=len(messages), snapshot=result.snapshot)
 
 

@@ -9,9 +9,8 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dyna
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -44,7 +43,7 @@ from ingestd.paimon.table.metadata.table_state import (
 )
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
 from ingestd.paimon.table.rewrite.duplicate_keys import Dropped, drop_older, refuse_undecided
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, retry_lost
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, retry_lost, written_messages
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _Files = dict[int, list[DataFileMeta]]
@@ -243,34 +242,19 @@ def _commit(
 
     On an error the files are deleted, unless the commit may have succeeded.
     """
+    messages = written_messages(table, _rebuilt(table, state, wrong))
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
+    return commit_rewrite(table, committable, state=state, now_ms=now_ms).snapshot
+
+
+def _rebuilt(
+    table: FileStoreTable, state: TableState, wrong: Sequence[WrongIndex]
+) -> Iterator[CommitMessage]:
     stem = uuid.uuid4()
-    written: list[IndexManifestEntry] = []
-    try:
-        for number, wrong_index in enumerate(wrong):
-            entry = write_hash_index(
-                table,
-                wrong_index.partition,
-                wrong_index.bucket,
-                f"index-{stem}-{number}",
-                wrong_index.hashes,
-            )
-            written.append(entry)
-    except BaseException:
-        _delete(table, written)
-        raise
-    messages = []
-    for wrong_index, entry in zip(wrong, written, strict=True):
-        old_entries = _entries(state, wrong_index.partition)[wrong_index.bucket]
-        removed = tuple(old.file_name for old in old_entries)
-        bucket_key = (wrong_index.partition, wrong_index.bucket, -1)
-        messages.append(
-            CommitMessage(*bucket_key, new_index_files=(entry,), removed_index_files=removed)
-        )
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    abort_files = partial(_delete, table, written)
-    return commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms).snapshot
-
-
-def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:
-    for entry in entries:
-        table.io.delete_quietly(index_path(table, entry))
+    for number, index in enumerate(wrong):
+        name = f"index-{stem}-{number}"
+        entry = write_hash_index(table, index.partition, index.bucket, name, index.hashes)
+        old = _entries(state, index.partition)[index.bucket]
+        removed = tuple(old_entry.file_name for old_entry in old)
+        bucket_key = (index.partition, index.bucket, -1)
+        yield CommitMessage(*bucket_key, new_index_files=(entry,), removed_index_files=removed)

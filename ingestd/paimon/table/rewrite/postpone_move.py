@@ -10,7 +10,6 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distrib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,10 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.rewrite.merged_stream import bounded_chunks
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
+from ingestd.paimon.table.rewrite.rewrite_commit import (
+    commit_rewrite,
+    written_messages,
+)
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
@@ -60,18 +62,10 @@ def move_postponed(
     another process has moved the same rows. The written files are then deleted, unless the outcome
     of the commit is unknown.
     """
-    messages: list[CommitMessage] = []
-    try:
-        messages.extend(postponed_moves(table, state, partition_filter))
-        reach(CrashPoint.MOVES_WRITTEN)
-    except BaseException:
-        delete_written(table, messages)
-        raise
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    abort_files = partial(delete_written, table, messages)
-    return commit_rewrite(
-        table, committable, abort_files, state=state, now_ms=now_ms, commit_user=commit_user
-    )
+    messages = written_messages(table, postponed_moves(table, state, partition_filter))
+    reach(CrashPoint.MOVES_WRITTEN)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
+    return commit_rewrite(table, committable, state=state, now_ms=now_ms, commit_user=commit_user)
 
 
 def count_postponed_rows(

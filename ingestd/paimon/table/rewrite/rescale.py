@@ -10,7 +10,6 @@ Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/#re
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -31,7 +30,10 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.rewrite.merged_stream import bucket_rows, merged_runs
-from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
+from ingestd.paimon.table.rewrite.rewrite_commit import (
+    commit_rewrite,
+    written_messages,
+)
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 COMMIT_BYTES = 1 << 30
@@ -174,28 +176,28 @@ def _rescaled(
     plans: Sequence[PartitionRescale],
     now_ms: int,
 ) -> Rescaled:
-    messages: list[CommitMessage] = []
-    try:
-        for plan in plans:
-            rewrite = Rewrite(table, plan.partition, plan.buckets, buckets)
-            old = sorted(buckets_of(table, plan.entries, state), key=attrgetter("bucket"))
-            messages.extend(rewritten(rewrite, old))
-    except BaseException:
-        delete_written(table, messages)
-        raise
+    messages = written_messages(
+        table, (message for plan in plans for message in _of_partition(table, buckets, state, plan))
+    )
     committable = ManifestCommittable(
         BATCH_COMMIT_IDENTIFIER,
-        tuple(messages),
+        messages,
         overwrite=True,
         replaced=frozenset(plan.partition for plan in plans),
         rewrites=frozenset(entry.identifier for plan in plans for entry in plan.entries),
     )
-    abort_files = partial(delete_written, table, messages)
-    result = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, state=state, now_ms=now_ms)
     files = [file for message in messages for file in message.new_files]
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot
     )
+
+
+def _of_partition(
+    table: FileStoreTable, buckets: int, state: TableState, plan: PartitionRescale
+) -> Iterator[CommitMessage]:
+    old = sorted(buckets_of(table, plan.entries, state), key=attrgetter("bucket"))
+    return rewritten(Rewrite(table, plan.partition, plan.buckets, buckets), old)
 
 
 @dataclass(frozen=True, slots=True)

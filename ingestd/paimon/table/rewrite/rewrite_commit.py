@@ -15,6 +15,7 @@ from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.files.data_files import delete_uncommitted_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -40,20 +41,37 @@ def retry_lost(table: FileStoreTable, event: str, rewrite: Callable[[], _T]) -> 
             _LOG.warning(event, extra={"ctx": {"table": table.name, "error": str(error)}})
 
 
+def written_messages(
+    table: FileStoreTable, messages: Iterable[CommitMessage]
+) -> tuple[CommitMessage, ...]:
+    """Return all messages of an iterator that writes their files; after an error, delete the files.
+
+    The iterator deletes the files of the message that it fails to yield.
+    """
+    written: list[CommitMessage] = []
+    try:
+        written.extend(messages)
+    except BaseException:
+        delete_written(table, written)
+        raise
+    return tuple(written)
+
+
 def commit_rewrite(
     table: FileStoreTable,
     committable: ManifestCommittable,
-    abort_files: Callable[[], None],
     *,
     state: TableState,
     now_ms: int,
     commit_user: str | None = None,
+    abort_files: Callable[[], None] | None = None,
 ) -> CommitResult:
     """Commit changes that were planned on `state`, as `commit_user` (None: a new user).
 
-    If the commit fails with an IngestdError, `abort_files` is called before it is raised, except
-    after a CommitUnknownError. `now_ms` is the time of the snapshot. Raises CommitConflictError,
-    CommitUnknownError, LockUnavailableError, and the other errors of `commit`.
+    If the commit fails with an IngestdError, except after a CommitUnknownError, `abort_files` is
+    called before it is raised (None: the files of the messages are deleted). `now_ms` is the time
+    of the snapshot. Raises CommitConflictError, CommitUnknownError, LockUnavailableError, and the
+    other errors of `commit`.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:
@@ -61,13 +79,21 @@ def commit_rewrite(
     except CommitUnknownError:
         raise
     except IngestdError:
-        abort_files()
+        if abort_files is None:
+            delete_written(table, committable.messages)
+        else:
+            abort_files()
         raise
 
 
 def delete_written(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data and changelog files of messages that will not be committed; never raises."""
+    """Delete the data, changelog and index files of messages that will not be committed.
+
+    Failures are logged, not raised.
+    """
     for message in messages:
         values = table.partition_values(message.partition)
         written = (*message.new_files, *message.changelog_files, *message.compact_after)
         delete_uncommitted_files(table, values, message.bucket, written)
+        for entry in message.new_index_files:
+            table.io.delete_quietly(index_path(table, entry))

@@ -172,7 +172,7 @@ def _sorted(
         removed_index_files=tuple(vector.file_name for vector in vectors),
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
-    result = commit_rewrite(table, committable, writer.abort, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, state=state, now_ms=now_ms)
     return SortedPartition(plan, files, result.snapshot)
 
 

@@ -97,8 +97,8 @@ def test_files_are_taken_back_only_if_nothing_can_have_landed(
         rewrite_commit.commit_rewrite(
             table,
             ManifestCommittable(BATCH_COMMIT_IDENTIFIER, ()),
-            lambda: calls.append(None),
             state=load_state(table),
             now_ms=NOW_MS,
+            abort_files=lambda: calls.append(None),
         )
     assert len(calls) == taken_back
