@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.merge_tree_compact import small_file_size
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
@@ -162,7 +162,7 @@ def _packed(
     groups: dict[str, list[DataFileMeta]] = defaultdict(list)
     index_of = {
         dv_range.data_file_name: entry.file_name
-        for entry in _vector_files(bucket)
+        for entry in bucket.vector_files
         for dv_range in entry.dv_ranges or ()
     }
     for file in candidates:
@@ -197,14 +197,10 @@ def _size(files: Sequence[DataFileMeta]) -> int:
     return sum(file.file_size for file in files)
 
 
-def _vector_files(bucket: CompactBucket) -> list[IndexManifestEntry]:
-    return [entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX]
-
-
 def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
     """Return the number of deleted rows of each data file that has a deletion vector, by name."""
     vectors = DeletionVectors.of(bucket.table, bucket.index)
-    names = {dv_range.data_file_name for entry in _vector_files(bucket) for dv_range in
+    names = {dv_range.data_file_name for entry in bucket.vector_files for dv_range in
              entry.dv_ranges or ()}  # fmt: skip
     return {
         file.file_name: vectors.cardinality(bucket.partition, bucket.bucket, file)
@@ -223,7 +219,7 @@ def _index_without(
     new_index_files: list[IndexManifestEntry] = []
     replaced: list[str] = []
     bucket_key = (bucket.partition, bucket.bucket)
-    for entry in _vector_files(bucket):
+    for entry in bucket.vector_files:
         names = [dv_range.data_file_name for dv_range in entry.dv_ranges or ()]
         if not gone.intersection(names):
             continue

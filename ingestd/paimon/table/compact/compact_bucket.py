@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import BucketKey, ManifestEntry, by_bucket
 from ingestd.paimon.spec.record_level_expire import expired_rows
 from ingestd.paimon.table.compact.merge_tree_compact import (
@@ -49,6 +49,11 @@ class CompactBucket:
     total_buckets: int
     files: tuple[DataFileMeta, ...]
     index: tuple[IndexManifestEntry, ...] = ()
+
+    @property
+    def vector_files(self) -> list[IndexManifestEntry]:
+        """The index files with deletion vectors."""
+        return [entry for entry in self.index if entry.index_type == DELETION_VECTORS_INDEX]
 
     def target(self, level: int) -> FileTarget:
         """Return the destination of new data files of a level."""

@@ -20,7 +20,6 @@ from typing import Literal, Protocol
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import commit
@@ -330,14 +329,9 @@ def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedB
     return (
         inputs <= live
         and (message.compact_expected is None or above == message.compact_expected)
-        and _vector_files(now) == _vector_files(bucket)
+        and {entry.file_name for entry in now.vector_files}
+        == {entry.file_name for entry in bucket.vector_files}
     )
-
-
-def _vector_files(bucket: CompactBucket) -> set[str]:
-    """Return the names of the files with deletion vectors, the only index that is compared."""
-    vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
-    return {vector.file_name for vector in vectors}
 
 
 def _delete(compacted: Iterable[_CompactedBucket]) -> None:

@@ -28,7 +28,6 @@ from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX
 from ingestd.paimon.spec.manifest import by_partition
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -162,14 +161,13 @@ def _sorted(
     except BaseException:
         writer.abort()
         raise
-    vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
     message = CommitMessage(
         bucket.partition,
         bucket.bucket,
         bucket.total_buckets,
         compact_before=bucket.files,
         compact_after=files,
-        removed_index_files=tuple(vector.file_name for vector in vectors),
+        removed_index_files=tuple(entry.file_name for entry in bucket.vector_files),
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     result = commit_rewrite(table, committable, state=state, now_ms=now_ms)
