@@ -38,7 +38,7 @@ BRANCH = "orders$branch_fix"
 def truth(tmp_path: Path) -> Truth:
     """A pipeline that has read ten orders and ten users, in batches of four records."""
     found = Truth(tmp_path, mapping={}, options={"bucket": "-1", "snapshot.num-retained.min": "1"})
-    found.kafka.create(ORDERS, USERS, numbers=())
+    found.kafka.add_topics(ORDERS, USERS, numbers=())
     goes_on(found, 0)
     found.live()
     return found

@@ -42,7 +42,7 @@ Vectors = Callable[[TableRegistry], Vector]
 def truth(tmp_path: Path) -> Truth:
     """A pipeline that has read ten orders and ten users, in batches of four records."""
     found = Truth(tmp_path)
-    found.kafka.create(ORDERS, USERS)
+    found.kafka.add_topics(ORDERS, USERS)
     found.live()
     return found
 
@@ -151,7 +151,7 @@ def test_a_dead_letter_table_that_was_rolled_back_gets_again_what_the_others_rej
 ) -> None:
     keyed = {"orders": TableSettings(("id",), (), {"bucket": "1"}, {})}
     truth = Truth(tmp_path, tables=keyed)
-    truth.kafka.create(ORDERS, USERS, numbers=(0, 1))
+    truth.kafka.add_topics(ORDERS, USERS, numbers=(0, 1))
     truth.live()
     log = truth.kafka.topics[ORDERS].logs[0]
     log.records += [(2, 0), (None, 0), (3, 0), ("no number", 0)]  # type: ignore[list-item]

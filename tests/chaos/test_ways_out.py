@@ -33,7 +33,7 @@ TABLE = "lake.orders"
 def truth(tmp_path: Path) -> Truth:
     """A pipeline whose records in the table of orders were expired by another program."""
     found = Truth(tmp_path)
-    found.kafka.create(ORDERS, USERS)
+    found.kafka.add_topics(ORDERS, USERS)
     found.live()
     without_record(found, keep_old=False)
     with pytest.raises(ProgressLostError, match=rf"ingestd begin -c CONFIG {TABLE} --at claims"):
@@ -124,7 +124,7 @@ def test_a_table_that_does_not_exist_is_refused(truth: Truth) -> None:
 def test_records_of_idle_tables_are_kept_before_others_can_expire_them(tmp_path: Path) -> None:
     hour = 3_600_000
     truth = Truth(tmp_path, now_ms=lambda: 1_700_000_000_000)
-    truth.kafka.create(ORDERS, USERS)
+    truth.kafka.add_topics(ORDERS, USERS)
     registry = truth.live()
     assert registry.refresh_records() == []
     without_record(truth, keep_old=True)
@@ -163,7 +163,7 @@ def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_begins_befor
     tmp_path: Path,
 ) -> None:
     truth = Truth(tmp_path, policy="earliest")
-    truth.kafka.create(ORDERS, USERS)
+    truth.kafka.add_topics(ORDERS, USERS)
     truth.live()
     truth.kafka.topics.pop(ORDERS)
     truth.live()

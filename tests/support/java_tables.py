@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestd.paimon.spec.arrow import arrow_schema
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry, decode_manifest
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import TablePaths, partition_path
@@ -64,7 +65,7 @@ def _java_file(table: Path, entry: ManifestEntry) -> JavaFile:
     directory = partition_path(
         schema.partition_keys,
         schema.partition_types,
-        schema.partition_values(entry.partition),
+        deserialize_row(schema.partition_types, entry.partition),
         options.partition_default_name,
         options.partition_legacy_name,
     )

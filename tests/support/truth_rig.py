@@ -99,7 +99,7 @@ class Kafka:
         client.selects = source.selects
         return client
 
-    def create(self, *topics: str, numbers: Iterable[int] = range(10)) -> None:
+    def add_topics(self, *topics: str, numbers: Iterable[int] = range(10)) -> None:
         """Create topics with rows of these ids."""
         for topic in topics:
             self.topics[topic] = Topic(f"id of {topic}")

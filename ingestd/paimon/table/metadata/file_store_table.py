@@ -126,7 +126,7 @@ class FileStoreTable:
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
         """The types of the partition columns, in the order of the partition keys."""
-        return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
+        return self.schema.partition_types
 
     def partition_values(self, partition: bytes) -> tuple[object, ...]:
         """Return the values of a serialized partition, in the order of the partition keys."""

@@ -195,14 +195,14 @@ def test_a_first_look_is_pressing_after_a_minute_too() -> None:
 def test_of_a_table_that_begins_with_the_driver_everything_is_known() -> None:
     one = work(schema())
     append(one, 1, a=2, b=1)
-    assert (one.level_0, one.runs, one.examined) == (3, 2, True)
+    assert (one.level_0, one.runs, one.is_due(9.0)) == (3, 2, False)
     append(one, 2, a=2)
     assert not one.is_due(100.0)
     append(one, 3, a=1)
     assert one.is_due(100.0)
     rows = work(schema(keys=False, bucket="-1"))
     append(rows, 1, a=2)
-    assert (rows.level_0, rows.runs, rows.examined) == (None, None, True)
+    assert (rows.level_0, rows.runs, rows.is_due(9.0)) == (None, None, False)
 
 
 def test_a_table_is_looked_at_once_after_the_start() -> None:
@@ -269,7 +269,7 @@ def test_many_unexamined_commits_are_no_longer_distinguished() -> None:
     one = work(schema(num_sorted_run__compaction_trigger="100000"))
     for snapshot in range(1, 1001):
         append(one, snapshot, a=1)
-    assert len(one._commits) == 256
+    assert len(one._runs.commits) == 256
     compacted(one, SortedRuns(500))
     assert one.level_0 == 1000
     compacted(one, SortedRuns(990))

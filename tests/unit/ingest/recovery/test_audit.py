@@ -18,7 +18,7 @@ ORDERS, USERS = "shop.orders", "shop.users"
 def truth(tmp_path: Path) -> Truth:
     """Ten orders and ten users, in tables."""
     found = Truth(tmp_path)
-    found.kafka.create(ORDERS, USERS)
+    found.kafka.add_topics(ORDERS, USERS)
     found.live()
     return found
 

@@ -73,7 +73,7 @@ def codes(found: Recount) -> list[tuple[str, str]]:
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     """Ten orders and ten users, in tables."""
     scene = Scene(tmp_path, keys=request.param)
-    scene.kafka.create(ORDERS, "shop.users")
+    scene.kafka.add_topics(ORDERS, "shop.users")
     scene.live()
     return scene
 

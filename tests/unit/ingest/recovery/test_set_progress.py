@@ -29,7 +29,7 @@ def test_the_end_of_a_deleted_topic_is_not_accepted_for_a_table_that_does_not_co
     tmp_path: Path,
 ) -> None:
     truth = Truth(tmp_path)
-    truth.kafka.create(ORDERS, USERS)
+    truth.kafka.add_topics(ORDERS, USERS)
     truth.live()
     seen: dict[str, frozenset[str]] = {}
 
@@ -76,7 +76,7 @@ def test_a_table_with_a_record_of_another_version_begins_as_its_error_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = Truth(tmp_path)
-    truth.kafka.create(ORDERS, USERS)
+    truth.kafka.add_topics(ORDERS, USERS)
     truth.live()
     opening = RegistryOpening(truth.settings, truth.catalog, truth.io)
     names = sorted(set(opening.open().tables) - {truth.settings.dead_letters})

@@ -14,7 +14,7 @@ def test_the_log_has_the_topics_that_are_read_again_and_no_others(
 ) -> None:
     truth = Truth(tmp_path, batch_rows=1)
     for topic in ("shop.users", "shop.orders"):
-        truth.kafka.create(topic, numbers=(1, 2))
+        truth.kafka.add_topics(topic, numbers=(1, 2))
         truth.live()
     table = truth.table("orders")
     rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))

@@ -134,12 +134,14 @@ def test_source_tables_that_no_topic_routes_to_their_table_are_named(
 
 def test_dead_letters_of_another_pipeline_need_no_other_table(tmp_path: Path) -> None:
     """Both read one topic into tables of their own, and one has rejected a record."""
-    ours = Truth(tmp_path, name="ours", letters="our_letters")
+    ours = Truth(tmp_path, name="ours", dead_letter_table="our_letters")
     ours.kafka.topics["shop.orders"] = Topic("one")
     ours.kafka.produce("shop.orders", 1, -1)
     ours.live()
     assert len(ours.dead_letters()) == 1
-    other = replace(ours, name="other", letters="others", mapping={"shop.orders": "copies"})
+    other = replace(
+        ours, name="other", dead_letter_table="others", mapping={"shop.orders": "copies"}
+    )
     other.live()
     ours.live()
     assert (other.ids("copies"), len(other.dead_letters())) == ([1], 1)
@@ -147,7 +149,7 @@ def test_dead_letters_of_another_pipeline_need_no_other_table(tmp_path: Path) ->
 
 def test_source_tables_of_another_pipeline_need_no_route(tmp_path: Path) -> None:
     other = Truth(tmp_path, name="other")
-    other.kafka.create("shop.orders", "copy.orders", numbers=range(3))
+    other.kafka.add_topics("shop.orders", "copy.orders", numbers=range(3))
     other.live()
     ours = Truth(tmp_path, other.kafka, name="ours", pattern=r"shop\.orders")
     routing = RoutingConfig(including_tables=r"shop\.orders", unmatched="fail", table_prefix="o_")
