@@ -86,7 +86,7 @@ def test_a_column_with_a_dot_is_not_a_field_of_a_row(tmp_path: Path) -> None:
     table = native_table(tmp_path, [("a.b", "INT"), ("a", row)])
     path = f"{tmp_path}/f.parquet"
     rows = rows_table(table.schema, [{"a.b": 1, "a": (7,)}])
-    load_format("parquet").write_file(table.io, path, rows, table.options)
+    write_file(table.io, path, rows, table.options)
     seen: list[Any] = []
     types = {"a.b": pa.int32()}
     wanted_groups(pq.ParquetFile(path), GroupFilter(lambda s: not seen.append(s["a.b"]), types))
