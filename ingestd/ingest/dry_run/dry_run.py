@@ -93,10 +93,8 @@ def run_dry(
     condition for setting a topic aside. Problems of tables and topics are recorded in the result.
     Raises RetryableError if the schema registry or the warehouse does not respond.
     """
-    dry_run = DryRun(
-        Truncates(sample_lookup(sample)),
-        before={name: managed.table.schema for name, managed in registry.tables.items()},
-    )
+    before = {name: managed.table.schema for name, managed in registry.tables.items()}
+    dry_run = DryRun(Truncates(sample_lookup(sample)), before)
     dry_run.before.pop(registry.dead_letters, None)
     run = _Run(registry, sample, slots, now_ms, dry_run)
     changed = run.round()
