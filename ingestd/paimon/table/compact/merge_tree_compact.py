@@ -360,8 +360,3 @@ def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows 
     if expired is None:
         return False
     return expired.may_be_among(value_stats(table, file).get(expired.field.name))
-
-
-def deserialized_partition(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:
-    """Return the values of a serialized partition, in the order of the partition keys."""
-    return tuple(table.partition_values(partition))
