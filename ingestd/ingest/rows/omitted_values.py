@@ -12,7 +12,6 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.row_shape import RowShape
 from ingestd.ingest.settings.context import TableContext
-from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.arrow import Values
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules

@@ -59,6 +59,7 @@ def test_the_first_error_is_reported_whatever_a_jvm_that_is_gone_makes_of_the_ne
         wrong_format_threshold=WrongFormatThreshold(),
         unreadable=UnreadablePolicy(),
         limits=BatchLimits(),
+        worker_memory=0,
         watermark_rules=lambda _: None,
     )
     batch = MicroBatch(nothing, settings, nothing, {}.__getitem__, nothing, nothing)
