@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from ingestd.cdc.assembly import EMPTY_ROW, assemble_changes
 from ingestd.cdc.base import (
     ChangeBatch,
-    ColumnTypes,
     Decoded,
     FormatSettings,
     KnownColumns,
@@ -46,6 +45,7 @@ from ingestd.cdc.json.normalized_events import (
 from ingestd.cdc.json.row_plan import RowWants
 from ingestd.cdc.json.table_messages import (
     TableMemory,
+    TargetTypes,
     decode_if_uniform,
     decode_messages,
     read_natively,
@@ -58,7 +58,6 @@ from ingestd.paimon.spec.row_selection import Indices
 
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"
-_NO_TYPES: ColumnTypes = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +110,11 @@ class JsonChanges:
         if messages is None:
             return self._decode_mixed(chunk, known, declared)
         normalizer = group.normalizer
-        known_types = known.get(normalizer.source, _NO_TYPES)
-        declared_types = declared.get(normalizer.source, _NO_TYPES)
+        types = TargetTypes.of(normalizer.source, known, declared)
         if normalizer.is_normalized:
-            batch = decode_if_uniform(memory, messages, known_types, declared_types)
+            batch = decode_if_uniform(memory, messages, types)
         else:
-            batch = self._read_natively(normalizer, memory, messages, known_types, declared_types)
+            batch = self._read_natively(normalizer, memory, messages, types)
         if batch is None:
             return self._decode_mixed(chunk, known, declared)
         self._latest[chunk.topic] = group
@@ -186,7 +184,7 @@ class JsonChanges:
         """
         normalizer, envelope, names = group
         if not names and not normalizer.is_normalized:
-            names = key_columns(known.get(normalizer.source, _NO_TYPES))
+            names = key_columns(known.get(normalizer.source, {}))
         key = GroupKey(normalizer, envelope, names)
         memory = self._memories.get(key)
         if memory is None:
@@ -213,8 +211,7 @@ class JsonChanges:
         normalizer: TableNormalizer,
         memory: TableMemory,
         messages: Messages,
-        known_types: ColumnTypes,
-        declared_types: ColumnTypes,
+        types: TargetTypes,
     ) -> ChangeBatch | None:
         """Read messages with the current plan of their group; None if a message does not match.
 
@@ -222,7 +219,7 @@ class JsonChanges:
         these messages, or if no column of the batch is visible.
         """
         plan = memory.plan
-        if plan is None or not memory.is_current(known_types, declared_types):
+        if plan is None or not memory.is_current(types):
             return None
         if not memory.takes(messages.values):
             return None
@@ -285,9 +282,8 @@ class JsonChanges:
             if messages is None or not messages.has_keys_in_order(group.key_names):
                 continue
             normalizer, memory = group.normalizer, self._memory(group, known)
-            known_types = known.get(normalizer.source, _NO_TYPES)
-            declared_types = declared.get(normalizer.source, _NO_TYPES)
-            batch = self._read_natively(normalizer, memory, messages, known_types, declared_types)
+            types = TargetTypes.of(normalizer.source, known, declared)
+            batch = self._read_natively(normalizer, memory, messages, types)
             if batch is not None:
                 read[group] = _Read(indices, batch)
         return read
@@ -313,12 +309,11 @@ class JsonChanges:
         self, chunk: RecordChunk, group: Group, known: KnownColumns, declared: KnownColumns
     ) -> tuple[list[ChangeBatch], Reasons]:
         normalizer = group.key.normalizer
-        known_types = known.get(normalizer.source, _NO_TYPES)
-        declared_types = declared.get(normalizer.source, _NO_TYPES)
+        types = TargetTypes.of(normalizer.source, known, declared)
         keys = None if group.key.key_envelope is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
         memory = self._memory(group.key, known)
-        batches, refused = decode_messages(memory, messages, known_types, declared_types)
+        batches, refused = decode_messages(memory, messages, types)
         visible = [strip_hidden(batch, normalizer) for batch in batches]
         for batch in visible:
             if not batch.types:

@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from ingestd.cdc.assembly import TableChanges, assemble_changes
-from ingestd.cdc.base import ChangeBatch, ColumnTypes, SourceTable, Texts, bytes_of
+from ingestd.cdc.base import ChangeBatch, ColumnTypes, KnownColumns, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_inference import (
@@ -75,13 +76,25 @@ class TooManyCellsError(Exception):
     """One batch of the messages would exceed the cell budget (see `exceeds_cell_budget`)."""
 
 
+class TargetTypes(NamedTuple):
+    """The column types of a target table, and those that are declared in the configuration."""
+
+    known: ColumnTypes
+    declared: ColumnTypes
+
+    @classmethod
+    def of(cls, source: SourceTable, known: KnownColumns, declared: KnownColumns) -> "TargetTypes":
+        """Return the types of a source table's target; no types if it has none."""
+        return cls(known.get(source, {}), declared.get(source, {}))
+
+
 @dataclass(slots=True)
 class TableMemory:
     """The cached plan for messages with the same table, schema and key, and what it depends on.
 
     `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
-    have no schema. `kinds` counts the kinds of JSON values by column; `known` and `declared` are
-    the column types in the table and in the configuration. `module` builds native plans (None: only
+    have no schema. `kinds` counts the kinds of JSON values by column; `types` are the column types
+    for which the plan was made. `module` builds native plans (None: only
     Python decodes). `type_mapping` are options such as `to-string`. `wants` are the options of the
     plan. `width` is the number of columns of the plan that the table lacks.
     """
@@ -93,23 +106,22 @@ class TableMemory:
     kinds: KindCounts = field(default_factory=dict)
     plan: RowPlan | None = None
     width: int = 0
-    known: ColumnTypes = field(default_factory=dict)
-    declared: ColumnTypes = field(default_factory=dict)
+    types: TargetTypes = field(default_factory=lambda: TargetTypes({}, {}))
     module: NativeModule | None = None
     type_mapping: frozenset[str] = frozenset()
     wants: RowWants = field(default_factory=RowWants)
 
-    def is_current(self, known: ColumnTypes, declared: ColumnTypes) -> bool:
-        """Return whether there is a plan that was made for these known and declared types."""
-        return self.plan is not None and known == self.known and declared == self.declared
+    def is_current(self, types: TargetTypes) -> bool:
+        """Return whether there is a plan that was made for these types."""
+        return self.plan is not None and types == self.types
 
-    def renew(self, known: ColumnTypes, declared: ColumnTypes) -> None:
-        """Replace the known and declared types, and discard the plan made for the old ones.
+    def renew(self, types: TargetTypes) -> None:
+        """Replace the types, and discard the plan made for the old ones.
 
         If messages have a schema, a new plan is built immediately. Raises RecordError if a column
         name is invalid, and UnsupportedError if JSON values cannot be read as the type of a column.
         """
-        self.known, self.declared = dict(known), dict(declared)
+        self.types = TargetTypes(dict(types.known), dict(types.declared))
         self.remember(None, self.kinds)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
@@ -122,7 +134,7 @@ class TableMemory:
         """Return those of the `names` that the table lacks; none if messages have a schema."""
         if self.value_columns is not None:
             return []
-        return [name for name in names if name not in self.known]
+        return [name for name in names if name not in self.types.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
         """Return whether the plan can decode these messages into one batch; True without a plan.
@@ -145,22 +157,21 @@ class TableMemory:
         This is the declared type, or STRING for other columns with the type mapping option
         to-string.
         """
-        declared = self.declared.get(name)
+        declared = self.types.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
 
 def decode_if_uniform(
-    memory: TableMemory, messages: Messages, known: ColumnTypes, declared: ColumnTypes
+    memory: TableMemory, messages: Messages, types: TargetTypes
 ) -> ChangeBatch | None:
     """Decode messages with the plan in `memory`, or return None if any message does not match.
 
-    `known` and `declared` are the column types in the table and in the configuration. If there is
-    no plan for these, it is made from a sample, and cached if all messages match. Raises
-    UnsupportedError if JSON values cannot be read as the type of a column.
+    If there is no plan for these types, it is made from a sample, and cached if all messages match.
+    Raises UnsupportedError if JSON values cannot be read as the type of a column.
     """
     try:
-        if not memory.is_current(known, declared):
-            memory.renew(known, declared)
+        if not memory.is_current(types):
+            memory.renew(types)
         if not memory.takes(messages.values):
             memory.forget()
         plan, counts = memory.plan, memory.kinds
@@ -249,14 +260,13 @@ def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
 
 
 def decode_messages(
-    memory: TableMemory, messages: Messages, known: ColumnTypes, declared: ColumnTypes
+    memory: TableMemory, messages: Messages, types: TargetTypes
 ) -> tuple[list[ChangeBatch], Reasons]:
     """Return batches of the valid messages, and the rejection reasons of other messages by index.
 
-    `known` and `declared` are the column types in the table and in the configuration. Raises
-    UnsupportedError if JSON values cannot be read as the type of a column.
+    Raises UnsupportedError if JSON values cannot be read as the type of a column.
     """
-    batch = decode_if_uniform(memory, messages, known, declared)
+    batch = decode_if_uniform(memory, messages, types)
     if batch is not None:
         return [batch], {}
     payloads = messages.payloads()
@@ -528,7 +538,7 @@ def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
     If messages contain precision and scale, these are used instead, unless the option
     decimal-no-change is set. Other columns are returned unchanged.
     """
-    known = memory.known.get(column.name)
+    known = memory.types.known.get(column.name)
     if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
         return column
     if column.sized and DECIMAL_NO_CHANGE not in memory.type_mapping:
@@ -538,12 +548,12 @@ def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
 
 def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
     columns: dict[str, WireColumn | None] = {}
-    untouched = memory.known if memory.wants.partial else ()
+    untouched = memory.types.known if memory.wants.partial else ()
     for name in dict.fromkeys([*counts, *memory.key_names, *untouched]):
         data_type = resolve_type(
             counts.get(name, Counter()),
             memory.fixed(name),
-            memory.known.get(name),
+            memory.types.known.get(name),
             is_key=name in memory.key_names,
         )
         columns[name] = None if data_type is None else WireColumn(name, data_type.as_nullable())
