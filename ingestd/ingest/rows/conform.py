@@ -43,7 +43,6 @@ from ingestd.ingest.settings.context import (
     QualifiedSourceTable,
     SourceSettings,
     TableContext,
-    TableSettings,
 )
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.settings.soft_deletes import SoftDeletes
@@ -94,22 +93,16 @@ class ShapedRows:
 
 
 def shape_rows(
-    target: Target,
-    chunk: RecordChunk,
-    batch: ChangeBatch,
-    source: SourceSettings,
-    *,
-    case_sensitive: bool,
+    target: Target, chunk: RecordChunk, batch: ChangeBatch, source: SourceSettings
 ) -> ShapedRows:
     """Convert a batch of the chunk to rows of its target, by the settings of target and source.
 
     Covered, truncated and filtered rows are counted as skipped, and invalid records are rejected.
-    If the target lacks a column or type, the result has a discovery and no rows. `case_sensitive`
-    is whether new columns may have capital letters. Raises SchemaConflictError, ConfigError or
-    UnsupportedError if rows conflict with the settings, FormatError for a damaged column history.
+    If the target lacks a column or type, the result has a discovery and no rows. Raises
+    SchemaConflictError, ConfigError or UnsupportedError if rows conflict with the settings,
+    FormatError for a damaged column history.
     """
-    context, settings = target.context, target.settings
-    mode = keyless_mode(settings, batch, context)
+    mode = keyless_mode(target, batch)
     key = () if mode == "audit" else _key_beyond_message(target, batch)
     may_move = bool(key) and bool((batch.row_kind != RowKind.INSERT).any())
     batch, skipped = _wanted_rows(target, chunk, batch, mode, key)
@@ -118,7 +111,7 @@ def shape_rows(
         return result
     reshaped = _reshaped(target, chunk, batch, source, key)
     skipped["filtered"], shaped = reshaped.filtered, reshaped.batch
-    shaped, invalid = without_invalid(shaped, settings, context, case_sensitive=case_sensitive)
+    shaped, invalid = without_invalid(target, shaped)
     result = replace(result, unknown_keys=reshaped.unknown_keys)
     rejected: Sequence[RejectedRecord] = ()
     if invalid and (rejected := rejected_whole(chunk, shaped.offset, invalid)):
@@ -233,25 +226,18 @@ def only_new(
     return batch, {"covered": len(new) - count, "truncated": count - len(batch.offset)}
 
 
-def without_invalid(
-    batch: ChangeBatch,
-    settings: TableSettings,
-    context: TableContext | None,
-    *,
-    case_sensitive: bool,
-) -> tuple[ChangeBatch, tuple[Failure, ...]]:
+def without_invalid(target: Target, batch: ChangeBatch) -> tuple[ChangeBatch, tuple[Failure, ...]]:
     """Remove columns with invalid names; return the batch, and failures of rows that lose a value.
 
-    `context` is the state of the table (None: the table does not exist). `case_sensitive` is
-    whether the catalog accepts new columns with capital letters. If a key column is invalid, or all
-    columns are, the batch is unchanged and all its rows fail. Otherwise no row fails if the policy
-    ignores columns that are not allowed.
+    If a key column is invalid, or all columns are, the batch is unchanged and all its rows fail.
+    Otherwise no row fails if the policy ignores columns that are not allowed.
     """
+    context, settings = target.context, target.settings
     options = settings.options if context is None else context.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
     own = {
         **column_name_problems(dict.fromkeys(names), options),
-        **({} if case_sensitive else _capitals(names, context)),
+        **({} if target.case_sensitive else _capitals(names, context)),
     }
     invalid = {**nested_name_problems(batch.types, options), **own}
     if not invalid:
@@ -305,14 +291,12 @@ def _message(name: str, problem: str, *, nested: bool) -> str:
     return f"column {name!r} {problem}; {way_out}"
 
 
-def keyless_mode(
-    settings: TableSettings, batch: ChangeBatch, context: TableContext | None
-) -> KeylessTableMode | None:
+def keyless_mode(target: Target, batch: ChangeBatch) -> KeylessTableMode | None:
     """Return how updates and deletes are handled, or None if the table has or will have a key.
 
-    `context` is the state of the table (None: the table does not exist). Returns None also if no
-    mode is configured, which has the same effect as "reject".
+    Returns None also if no mode is configured, which has the same effect as "reject".
     """
+    context, settings = target.context, target.settings
     if context is not None:
         keys: Sequence[str] = context.table.schema.primary_keys
     else:

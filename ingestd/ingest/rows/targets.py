@@ -43,7 +43,8 @@ class Target:
     `declared` are the configured types. Both use the column names of the source, and are None if no
     types are known or configured. `rejection` is the reason why the table accepts no rows of the
     source table, or None. `key_conflict` is the reason why its key cannot distinguish its sources,
-    or None; if it is set, the pipeline must not write to the table.
+    or None; if it is set, the pipeline must not write to the table. `case_sensitive` is whether the
+    catalog accepts new columns with capital letters.
     """
 
     table: str
@@ -55,6 +56,7 @@ class Target:
     declared: ColumnTypes | None
     rejection: SourceRejection | None
     key_conflict: str | None
+    case_sensitive: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,7 @@ def _target(
         declared=declared,
         rejection=rejection,
         key_conflict=None if shape is None or table is None else _key_conflict(shape, table),
+        case_sensitive=context.routing.case_sensitive,
     )
 
 

@@ -280,9 +280,8 @@ class _DecodeTask:
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch
     ) -> Iterator[ShapedRows]:
         settings = self._context.sources[target.source_table.source]
-        case_sensitive = self._context.routing.case_sensitive
         try:
-            shaped = shape_rows(target, chunk, batch, settings, case_sensitive=case_sensitive)
+            shaped = shape_rows(target, chunk, batch, settings)
         except IMPOSSIBLE as error:
             if target.settings.evolution.fails:
                 raise
