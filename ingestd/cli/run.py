@@ -1,5 +1,6 @@
 """`ingestd run`: run the daemon of a pipeline."""
 
+import gc
 import importlib
 import os
 from pathlib import Path
@@ -51,7 +52,10 @@ def run(
     spark = preload_spark(config, os.environ)
     if spark is not None:
         prestart(spark)
+    gc.disable()  # modules are no garbage, and a collection visits all of their objects
     service = importlib.import_module(_SERVICE)  # slow, so the JVM starts at the same time
+    gc.freeze()
+    gc.enable()
     fork_prestarted()
     by_hand = until_latest or is_terminal()
     code = service.serve(config, until_latest=until_latest, take_over=take_over or not by_hand)
