@@ -180,8 +180,9 @@ class PlanColumn:
     `column` and `reader` are None as long as all values have been null. `attribute` is the
     attribute of row structs that has its value. `wire` is the msgspec type of a value that may be
     null. `default` is the value of an absent field: the default in the schema of the message, else
-    UNSET. `table_type` is the type of the column in the table. `encoding` is the encoding of the
-    native reader, or RAW if the Python reader is used.
+    UNSET. `table_type` is the type of the column in the table, which differs from the type of the
+    values in messages if `is_declared`. `encoding` is the encoding of the native reader, or RAW if
+    the Python reader is used.
     """
 
     name: str
@@ -191,6 +192,7 @@ class PlanColumn:
     wire: WireType = field(init=False, default=None)
     default: Value = field(init=False, default=UNSET)
     table_type: DataType | None = field(init=False, default=None)
+    is_declared: bool = field(init=False, default=False)
     encoding: ColumnEncoding = field(init=False, default=RAW)
 
     def __post_init__(self) -> None:
@@ -199,6 +201,7 @@ class PlanColumn:
         wire = self.reader.wire
         object.__setattr__(self, "wire", wire if wire is msgspec.Raw else wire | None)
         object.__setattr__(self, "table_type", self.column.table_type)
+        object.__setattr__(self, "is_declared", self.column.declared is not None)
         object.__setattr__(self, "encoding", self.reader.native or RAW)
         if self.column.default is not None:
             object.__setattr__(self, "default", _default(self.column.default, self.wire))
@@ -216,7 +219,9 @@ class PlanColumn:
         Raises ValueError, TypeError, ArithmeticError, RecursionError or ArrowException if a value
         does not fit the declared type.
         """
-        return array if self.column is None else recast(array, self.column)
+        if self.column is None or not self.is_declared:
+            return array
+        return recast(array, self.column)
 
 
 def _default(text: bytes, wire: WireType) -> Value:

@@ -110,7 +110,8 @@ class JsonChanges:
         if messages is None:
             return self._decode_mixed(chunk, known, declared)
         normalizer = group.normalizer
-        types = TargetTypes.of(normalizer.source, known, declared)
+        source = normalizer.source
+        types = TargetTypes(known.get(source, {}), declared.get(source, {}))
         if normalizer.is_normalized:
             batch = decode_if_uniform(memory, messages, types)
         else:
@@ -282,7 +283,8 @@ class JsonChanges:
             if messages is None or not messages.has_keys_in_order(group.key_names):
                 continue
             normalizer, memory = group.normalizer, self._memory(group, known)
-            types = TargetTypes.of(normalizer.source, known, declared)
+            source = normalizer.source
+            types = TargetTypes(known.get(source, {}), declared.get(source, {}))
             batch = self._read_natively(normalizer, memory, messages, types)
             if batch is not None:
                 read[group] = _Read(indices, batch)
@@ -309,7 +311,8 @@ class JsonChanges:
         self, chunk: RecordChunk, group: Group, known: KnownColumns, declared: KnownColumns
     ) -> tuple[list[ChangeBatch], Reasons]:
         normalizer = group.key.normalizer
-        types = TargetTypes.of(normalizer.source, known, declared)
+        source = normalizer.source
+        types = TargetTypes(known.get(source, {}), declared.get(source, {}))
         keys = None if group.key.key_envelope is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
         memory = self._memory(group.key, known)

@@ -153,7 +153,7 @@ class ColumnImage(_Unchecked):
             return _read_texts(column, cells)
         finish = column.encoding.finish
         array = cells.array if finish is None else finish(cells.array)
-        return Cells(column.as_declared(array), cells.left_out)
+        return Cells(column.as_declared(array) if column.is_declared else array, cells.left_out)
 
     @staticmethod
     def _used(images: Mask, wanted: Mask | None) -> Mask:

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.assembly import TableChanges, assemble_changes
-from ingestd.cdc.base import ChangeBatch, ColumnTypes, KnownColumns, SourceTable, Texts, bytes_of
+from ingestd.cdc.base import ChangeBatch, ColumnTypes, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_inference import (
@@ -81,11 +81,6 @@ class TargetTypes(NamedTuple):
 
     known: ColumnTypes
     declared: ColumnTypes
-
-    @classmethod
-    def of(cls, source: SourceTable, known: KnownColumns, declared: KnownColumns) -> "TargetTypes":
-        """Return the types of a source table's target; no types if it has none."""
-        return cls(known.get(source, {}), declared.get(source, {}))
 
 
 @dataclass(slots=True)

@@ -282,17 +282,6 @@ def section_of(identifier: str) -> str:
     return identifier.partition(".")[2].partition(BRANCH_MARK)[0]
 
 
-def configured(
-    identifier: str, tables: Mapping[str, TableSettings], defaults: TableSettings
-) -> TableSettings:
-    """Return the settings of a target table, "database.table", with defaults for unset fields.
-
-    A branch has those of its table. They include the metadata column and the option that `ordering`
-    requires.
-    """
-    return tables.get(section_of(identifier), TableSettings()).over(defaults).ordered()
-
-
 @dataclass(frozen=True, slots=True)
 class BatchContext:
     """The values that the driver sends to all tasks of one batch.
@@ -411,5 +400,10 @@ class BatchContext:
         return (self.defaults, *self.settings.values())
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, "database.table", as `configured` describes."""
-        return configured(identifier, self.settings, self.defaults)
+        """Return the settings of a target table, "database.table", with defaults for unset fields.
+
+        A branch has those of its table. They include the metadata column and the option that
+        `ordering` requires.
+        """
+        own = self.settings.get(section_of(identifier), TableSettings())
+        return own.over(self.defaults).ordered()

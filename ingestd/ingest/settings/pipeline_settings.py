@@ -8,7 +8,7 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
     commit_user,
-    configured,
+    section_of,
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
@@ -91,8 +91,9 @@ class PipelineSettings:
         return f"{self.database}.{self.dead_letter_table}"
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, "database.table", as `configured` describes."""
-        return configured(identifier, self.tables, self.defaults)
+        """Return the settings of a target table, "database.table", as for a batch."""
+        own = self.tables.get(section_of(identifier), TableSettings())
+        return own.over(self.defaults).ordered()
 
     def watermark_rules(self, identifier: str) -> WatermarkRules | None:
         """Return how the watermarks of a target table are derived, or None if it has none."""

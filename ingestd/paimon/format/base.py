@@ -182,32 +182,6 @@ class PartReader(Protocol):
         ...
 
 
-def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new data file and return its size in bytes.
-
-    Fields have the nullability and, unless it is an Avro file, the ids of the Arrow schema. Raises
-    UnsupportedError for an option, a column or a value that the format does not support, and
-    StorageError if the file exists or the store fails.
-    """
-    with io.open_output(path) as stream:
-        return _write(stream, table, options, format_of(path))
-
-
-def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the size in bytes of a file of these rows in the format `options.file_format`.
-
-    Raises UnsupportedError like `write_file`.
-    """
-    return _write(pa.BufferOutputStream(), table, options, options.file_format)
-
-
-def _write(stream: pa.NativeFile, table: pa.Table, options: CoreOptions, name: str) -> int:
-    """Write a file of the format `name` to a stream; return its size in bytes."""
-    with contextlib.closing(load_format(name).open_sink(stream, table, options)) as sink:
-        sink.write(table)
-    return int(stream.tell())
-
-
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.base import BatchSize, encoded_size, load_format, read_batches
+from ingestd.paimon.format.base import BatchSize, load_format, read_batches
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.compaction_options import lookup_rules
@@ -45,6 +45,7 @@ from ingestd.paimon.table.files.data_files import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.file_metadata import FileOrigin, FileStatsCollector
+from ingestd.paimon.table.write.table_write import encoded_size
 
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""

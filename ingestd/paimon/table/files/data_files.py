@@ -30,6 +30,7 @@ from ingestd.paimon.format.base import (
 from ingestd.paimon.format.orc_times import timestamp_problem
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, Column, column_of, to_arrow_type
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
     KEY_FIELD_ID_START,
@@ -159,7 +160,7 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
     """
     if file.external_path is not None:
         return file.external_path
-    values = table.partition_values(partition)
+    values = deserialize_row(table.partition_types, partition)
     return data_file_path(table, values, bucket, file.file_name)
 
 
@@ -294,7 +295,7 @@ class DataFileReader:
             evolved = fill_row_ids(evolved, at, file)
         if len(stored) == len(fields):
             return evolved
-        cells = table.partition_values(partition)
+        cells = deserialize_row(table.partition_types, partition)
         values = dict(zip(keys, cells, strict=True))
         columns: dict[str, Column] = {name: evolved.column(name) for name in evolved.column_names}
         for field in fields:

@@ -10,6 +10,7 @@ rows of one key from the oldest to the newest, each with its row kind. Files are
 they are committed.
 """
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +22,13 @@ import pyarrow as pa
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
-from ingestd.paimon.format.base import encoded_size, write_file
+from ingestd.paimon.format.base import format_of, load_format
+from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.merge.base import merge_rows, merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
@@ -125,6 +128,32 @@ class WrittenBucketFiles:
         return with_file_index(table, file.path, rows, meta) if has_indexes else meta
 
 
+def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
+    """Write a new data file and return its size in bytes.
+
+    Fields have the nullability and, unless it is an Avro file, the ids of the Arrow schema. Raises
+    UnsupportedError for an option, a column or a value that the format does not support, and
+    StorageError if the file exists or the store fails.
+    """
+    with io.open_output(path) as stream:
+        return _write_to(stream, table, options, format_of(path))
+
+
+def encoded_size(table: pa.Table, options: CoreOptions) -> int:
+    """Return the size in bytes of a file of these rows in the format `options.file_format`.
+
+    Raises UnsupportedError like `write_file`.
+    """
+    return _write_to(pa.BufferOutputStream(), table, options, options.file_format)
+
+
+def _write_to(stream: pa.NativeFile, table: pa.Table, options: CoreOptions, name: str) -> int:
+    """Write a file of the format `name` to a stream; return its size in bytes."""
+    with contextlib.closing(load_format(name).open_sink(stream, table, options)) as sink:
+        sink.write(table)
+    return int(stream.tell())
+
+
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
     """Return a function that returns a new data file name at each call: a UUID and a counter."""
     options = table.options.at_level(0)
@@ -191,7 +220,7 @@ def write_bucket(
     UnsupportedError for a row kind that the merge engine does not support, and StorageError if the
     storage fails; no file remains then.
     """
-    values = table.partition_values(partition)
+    values = deserialize_row(table.partition_types, partition)
     data = WrittenBucketFiles(table, values, bucket, table.options.at_level(0), new_name)
     total = table.options.bucket
     checked = _prepare(table, rows)

@@ -11,11 +11,11 @@ import pytest
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.format.avro import read_file
-from ingestd.paimon.format.base import encoded_size, write_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.avro_blocks import decode_blocks
 from ingestd.paimon.spec.file_options import COMPRESSIONS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.table_write import encoded_size, write_file
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table
 

@@ -6,15 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.paimon.format.base import (
-    FORMATS,
-    BatchSize,
-    format_of,
-    load_format,
-    read_batches,
-    write_file,
-)
+from ingestd.paimon.format.base import FORMATS, BatchSize, format_of, load_format, read_batches
 from ingestd.paimon.io.memory import MemoryFileIO
+from ingestd.paimon.table.write.table_write import write_file
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table
 

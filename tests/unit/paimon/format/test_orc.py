@@ -9,12 +9,12 @@ import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.base import encoded_size, write_file
 from ingestd.paimon.format.orc import MOST_COLUMNS, read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import arrow_schema, column_of
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_options import COMPRESSIONS
+from ingestd.paimon.table.write.table_write import encoded_size, write_file
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table
 

@@ -8,12 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.paimon.format.base import BatchSize, encoded_size, write_file
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.format.parquet import open_sink, read_batches, read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.table.write.table_write import encoded_size, write_file
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table
 

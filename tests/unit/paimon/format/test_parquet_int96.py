@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.base import write_file
 from ingestd.paimon.format.parquet import read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import core_options
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.table.write.table_write import write_file
 
 PATH = "/t/data-1.parquet"
 YEAR_10000, YEAR_2500, YEAR_1 = 253_402_300_800_000_000, 16_725_225_600_000_000, -(10**16)

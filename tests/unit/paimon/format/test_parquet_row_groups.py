@@ -6,16 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestd.paimon.format.base import (
-    BatchSize,
-    GroupFilter,
-    read_wanted,
-    stream_wanted,
-    write_file,
-)
+from ingestd.paimon.format.base import BatchSize, GroupFilter, read_wanted, stream_wanted
 from ingestd.paimon.format.parquet import wanted_groups
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.predicate_stats import ColumnStats
+from ingestd.paimon.table.write.table_write import write_file
 from tests.support.native_tables import native_table, rows_table
 
 SCHEMA = pa.schema(

@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.format.base import write_file
 from ingestd.paimon.format.parquet import read_file
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
@@ -20,6 +19,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from ingestd.paimon.table.write.table_write import write_file
 from tests.support.moving_keys import taken_back
 from tests.support.native_tables import NOW_MS, native_table, put, rows_table, write
 
