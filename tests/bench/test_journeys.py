@@ -10,11 +10,11 @@ from ingestd.cdc.native_module import native_module
 
 ROOT = Path(__file__).resolve().parents[2]
 FURTHEST = {
-    "Debezium JSON record to Parquet row": (30, 62, 8, 25, 0),
+    "Debezium JSON record to Parquet row": (30, 61, 8, 30, 0),
     "commit with conflict and retry": (8, 20, 19, 23, 0),
     "merged read": (12, 32, 20, 22, 0),
     "parameter chunk from JsonChanges.decode": (16, 18, 11, 12, 0),
-    "parameter ranges from decode_ranges": (18, 42, 8, 10, 0),
+    "parameter ranges from decode_ranges": (19, 41, 8, 13, 0),
 }
 """Modules, all modules, stack, returns and calls back up; lower them when a journey is shorter."""
 

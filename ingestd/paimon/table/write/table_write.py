@@ -136,7 +136,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
     StorageError if the file exists or the store fails.
     """
     with io.open_output(path) as stream:
-        return _write_to(stream, table, options, format_of(path))
+        return _write_to(stream, table, options, path)
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
@@ -148,8 +148,9 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def _write_to(stream: pa.NativeFile, table: pa.Table, options: CoreOptions, name: str) -> int:
-    """Write a file of the format `name` to a stream; return its size in bytes."""
-    with contextlib.closing(load_format(name).open_sink(stream, table, options)) as sink:
+    """Write a file to a stream; return its size in bytes. `name` ends with its format."""
+    module = load_format(format_of(name))
+    with contextlib.closing(module.open_sink(stream, table, options)) as sink:
         sink.write(table)
     return int(stream.tell())
 
