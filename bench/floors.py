@@ -26,13 +26,13 @@ from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offset_ranges import OffsetRange, ranges_between
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.paimon.format.base import load_format
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.merge.base import merge_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.spec.options import core_options
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.table.write.table_write import write_file
 
 STEPS = ("fetch", "decode", "merge", "write")
 CHUNK_RECORDS = 50_000
@@ -162,9 +162,7 @@ def _merge_and_write(batches: list[ChangeBatch], steps: Steps, path: Path) -> No
     with steps.measured("merge"):
         merged = merge_rows(rows, (KEY,), merge_rules(schema))
     with steps.measured("write"):
-        load_format("parquet").write_file(
-            file_io_for(str(path)), str(path), merged, core_options(schema)
-        )
+        write_file(file_io_for(str(path)), str(path), merged, core_options(schema))
     path.unlink()
 
 

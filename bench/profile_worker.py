@@ -54,7 +54,7 @@ STEPS = (
     Step("ingestd.spark.exchange.local_exchange:SlotFile.append", "blobs into files"),
     Step("ingestd.ingest.stages.write_stage:receive", "read blobs"),
     Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
-    Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),
+    Step("ingestd.ingest.stages.write_stage:partitions_of_rows", "assign buckets"),
     Step("ingestd.ingest.stages.write_stage:assigners_of", "assign buckets"),
     Step(
         "ingestd.paimon.table.buckets.bucket_assigner:DynamicBucketAssigner.__init__",
@@ -72,7 +72,7 @@ STEPS = (
     Step("ingestd.paimon.table.write.table_write:_merged", "sort, merge"),
     Step("ingestd.paimon.table.write.file_metadata:FileStatsCollector.add", "statistics"),
     Step("ingestd.paimon.table.write.file_metadata:FileStatsCollector.meta", "statistics"),
-    Step("ingestd.paimon.format.parquet:write_file", "encode files"),
+    Step("ingestd.paimon.table.write.table_write:write_file", "encode files"),
 )
 GENERATORS = (
     Step("ingestd.ingest.stages.decode_stage:fetch_readable", "fetch: columns"),
