@@ -44,8 +44,9 @@ def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -
 
     A topic partition without an offset in the result is read from the beginning of its log. `ends`
     are the ends of all logs. Raises ConfigError if offsets are configured for an unknown topic
-    partition; OffsetLostError if the mode is group-offsets, the group has no offset of a topic
-    partition that has records, and the source's policy is to fail; and the errors of `cluster`.
+    partition, or beyond the end of a log; OffsetLostError if the mode is group-offsets, the group
+    has no offset in the log of a topic partition that has records, and the source's policy is to
+    fail; and the errors of `cluster`.
     """
     return _FIRST[source.startup_mode](source, cluster, ends)
 
@@ -83,24 +84,41 @@ def _from_time(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> Top
 def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> TopicOffsets:
     committed = cluster.group_offsets(source.group, _partitions(ends))
     begins = cluster.beginning_offsets(_partitions(ends))
-    missing = [
-        f"{topic}/{partition}"
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
-        if partition not in committed.get(topic, {}) and begins[topic][partition] < end
-    ]
+    usable: dict[str, dict[int, int]] = {topic: {} for topic in ends}
+    missing: list[str] = []
+    for topic, partitions in ends.items():
+        for partition, end in partitions.items():
+            offset = committed.get(topic, {}).get(partition)
+            if offset is not None and offset <= end:
+                usable[topic][partition] = offset
+            elif begins[topic][partition] < end:
+                # The log was cut, or the topic was created again, since the group read it.
+                beyond = "" if offset is None else f" ({offset} is beyond its end {end})"
+                missing.append(f"{topic}/{partition}{beyond}")
     if missing and source.on_offset_out_of_range == "fail":
         raise OffsetLostError(
             f"source {source.name}: startup-mode is group-offsets, but group {source.group} "
-            f"has no offset of {', '.join(missing)}; set kafka.group.id to the intended group, or "
-            "set on-offset-out-of-range to earliest or latest to start these partitions there"
+            f"has no offset in the log of {', '.join(missing)}; set kafka.group.id to the intended "
+            "group, or set on-offset-out-of-range to earliest or latest to start these partitions "
+            "there"
         )
-    return _over(ends, committed) if source.on_offset_out_of_range == "latest" else committed
+    return _over(ends, usable) if source.on_offset_out_of_range == "latest" else usable
 
 
 def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicOffsets:
-    _check_there(source, "startup", source.startup_offsets, ends)
-    return source.startup_offsets
+    given = source.startup_offsets
+    _check_there(source, "startup", given, ends)
+    beyond = [
+        f"{topic}/{partition} at {offset}, and its log ends at {ends[topic][partition]}"
+        for topic, partitions in given.items()
+        for partition, offset in partitions.items()
+        if offset > ends[topic][partition]
+    ]
+    if beyond:
+        raise ConfigError(
+            f"sources.{source.name}: scan.startup.specific-offsets names {'; '.join(beyond)}"
+        )
+    return given
 
 
 def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:

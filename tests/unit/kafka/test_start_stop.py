@@ -94,12 +94,30 @@ def test_an_end_at_what_does_not_exist_is_refused() -> None:
 def test_a_group_without_an_offset_of_a_log_with_records_goes_by_the_policy() -> None:
     cluster = FakeCluster(LOGS, group={"t": {0: 20}})
     fields: dict[str, Any] = {"startup_mode": "group-offsets"}
-    with pytest.raises(OffsetLostError, match=r"group g has no offset of t/1;"):
+    with pytest.raises(OffsetLostError, match=r"group g has no offset in the log of t/1;"):
         first_positions(source(**fields), cluster, ENDS)
     earliest = source(**fields, on_offset_out_of_range="earliest")
     assert first_positions(earliest, cluster, ENDS) == {"t": {0: 20}}
     latest = source(**fields, on_offset_out_of_range="latest")
     assert first_positions(latest, cluster, ENDS) == {"t": {0: 20, 1: 50, 2: 5}}
+
+
+def test_a_group_with_an_offset_beyond_the_end_of_a_log_goes_by_the_policy() -> None:
+    """The topic was created again, or cut, since the group read it: its records are all unread."""
+    cluster = FakeCluster(LOGS, group={"t": {0: 20, 1: 51, 2: 6}})
+    fields: dict[str, Any] = {"startup_mode": "group-offsets"}
+    with pytest.raises(OffsetLostError, match=r"log of t/1 \(51 is beyond its end 50\);"):
+        first_positions(source(**fields), cluster, ENDS)
+    earliest = source(**fields, on_offset_out_of_range="earliest")
+    assert first_positions(earliest, cluster, ENDS) == {"t": {0: 20}}
+    latest = source(**fields, on_offset_out_of_range="latest")
+    assert first_positions(latest, cluster, ENDS) == {"t": {0: 20, 1: 50, 2: 5}}
+
+
+def test_a_start_beyond_the_end_of_a_log_is_refused() -> None:
+    given = source(startup_mode="specific-offsets", startup_offsets={"t": {0: 91, 1: 50}})
+    with pytest.raises(ConfigError, match=r"names t/0 at 91, and its log ends at 90$"):
+        first_positions(given, FakeCluster(LOGS), ENDS)
 
 
 def test_an_unbounded_source_has_no_end() -> None:
