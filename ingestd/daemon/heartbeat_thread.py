@@ -17,9 +17,10 @@ _STOP_SECONDS = 5.0
 
 
 class HeartbeatThread:
-    """A thread that renews a heartbeat until `stop`, and calls `reopen` if a command asks for it.
+    """A thread that renews a heartbeat until `stop`.
 
-    If the store is not reachable, the thread logs one warning, and tries again.
+    If a command asks for it, `reopen` is called, in a thread of its own. If the store is not
+    reachable, the thread logs one warning, and tries again.
     """
 
     def __init__(self, heartbeat: Heartbeat, reopen: Callable[[], None]) -> None:
@@ -49,7 +50,8 @@ class HeartbeatThread:
         self._heartbeat.renew()
         if self._heartbeat.take_reopen_request():
             _LOG.info("reopen_requested")
-            self._reopen()
+            # It waits for the batch in progress; without a heartbeat, a second daemon could start.
+            threading.Thread(target=self._reopen, name="reopen", daemon=True).start()
 
     def _report(self, request: Callable[[], None]) -> None:
         try:

@@ -21,6 +21,7 @@ from tests.unit.daemon.made_runs import Run, settings
 from tests.unit.daemon.test_supervisor import QUICK
 
 IO = LocalFileIO()
+WAIT_SECONDS = 60
 
 
 def test_a_daemon_is_visible_while_it_runs_and_not_after(tmp_path: Path) -> None:
@@ -41,16 +42,30 @@ def test_a_daemon_is_visible_while_it_runs_and_not_after(tmp_path: Path) -> None
     refuse_second_daemon(IO, mine.warehouse, (mine.name,))
 
 
-def test_a_request_reaches_the_daemon(tmp_path: Path) -> None:
-    heartbeat = Heartbeat(IO, pipeline_folder(str(tmp_path), "shop"), "node:1:a", "now")
-    reopened: list[bool] = []
-    thread = HeartbeatThread(heartbeat, lambda: reopened.append(True))
+def test_a_request_reaches_the_daemon_and_holds_up_no_heartbeat(tmp_path: Path) -> None:
+    """The tables are opened again after the batch in progress, which may take minutes."""
+    folder = pipeline_folder(str(tmp_path), "shop")
+    heartbeat = Heartbeat(IO, folder, "node:1:a", "now")
+    asked, batch_ends, reopened = threading.Event(), threading.Event(), threading.Event()
+
+    def reopen() -> None:
+        assert not asked.is_set(), "asked for once"
+        asked.set()
+        batch_ends.wait(WAIT_SECONDS)
+        reopened.set()
+
+    thread = HeartbeatThread(heartbeat, reopen)
     thread.renew()
-    assert reopened == []
+    assert not asked.is_set()
     request_reopen(IO, str(tmp_path), "shop")
     thread.renew()
+    assert asked.wait(WAIT_SECONDS)
+    (tmp_path / ".ingestd" / "shop" / "heartbeat").unlink()
     thread.renew()
-    assert reopened == [True]
+    assert running_daemon(IO, folder) is not None
+    assert not reopened.is_set()
+    batch_ends.set()
+    assert reopened.wait(WAIT_SECONDS)
 
 
 def test_a_store_that_fails_is_reported_once(
