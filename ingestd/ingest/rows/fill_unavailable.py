@@ -193,8 +193,8 @@ class _OldRows:
             raise UnsupportedError(
                 f"table {target.identifier}: the source left out unchanged values of "
                 f"{', '.join(columns)}, and with 'bucket' = '-2' the older ones cannot be looked "
-                "up; let the source send whole rows (REPLICA IDENTITY FULL), or move the table "
-                "away and let it be created again with a number of buckets"
+                "up; move the table away and let it be created again with a number of buckets. "
+                "Whole rows (REPLICA IDENTITY FULL) help later: the topic has these changes already"
             )
         if target.snapshot_id is None or not bool(asking.any()):
             return
