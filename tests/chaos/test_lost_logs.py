@@ -178,6 +178,39 @@ def test_what_only_a_rolled_back_table_has_lost_is_named_for_it(truth: Truth) ->
     assert truth.ids("orders") == [*range(held), 8, 9]
 
 
+def test_records_of_a_new_topic_that_was_set_aside_are_named_if_they_expire(truth: Truth) -> None:
+    late = truth.kafka.topics["shop.late"] = Topic("late", [_log(*range(-200, 0))])
+    replace(truth, batch_rows=500).live(1)
+    late.logs[0].first = 150
+    with pytest.raises(OffsetLostError, match=r"shop\.late/0 of source src, offsets 0 to 150"):
+        truth.live()
+
+
+def test_records_of_a_cut_log_from_below_the_start_of_its_source_are_read(truth: Truth) -> None:
+    """Also by a table that is rolled back to before the source was added."""
+    extra = "shop.extra"
+    log = _log(*range(100, 110))
+    truth.kafka.topics[extra] = Topic("third", [log])
+    truth = replace(
+        truth,
+        second_source="late",
+        second_topics=(extra,),
+        startup="latest-offset",
+        policy="earliest",
+        mapping={extra: "users", USERS: "users"},
+    )
+    truth.live()
+    truth.kafka.produce(extra, 110, 111)
+    truth.live()
+    assert truth.ids("users") == [*range(10), 110, 111]
+    log.records, log.epoch = log.records[:5], 1
+    truth.kafka.produce(extra, *range(200, 220))
+    truth.live()
+    roll_back(truth, "users")
+    truth.live()
+    assert truth.ids("users") == [*range(10), *range(200, 220)]
+
+
 @pytest.mark.parametrize("grown", [0, 2, 30])
 @pytest.mark.parametrize("policy", ["fail", "earliest"])
 def test_a_log_whose_end_went_back_is_noticed_at_every_start_however_far_it_grew(

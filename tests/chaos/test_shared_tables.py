@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.crash_points import CrashPoint, watch
-from ingestd.errors import ConfigError, ProgressLostError
+from ingestd.errors import CommitConflictError, ConfigError, ProgressLostError
 from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.paimon.catalog.base import Identifier
@@ -142,3 +142,45 @@ def test_a_record_under_an_old_name_is_not_the_record_of_another_pipeline(tmp_pa
         replace(renamed, formerly=()).live()
     renamed.live()
     assert truth.ids("orders") == list(range(10))
+
+
+def test_a_pipeline_goes_on_in_a_table_of_which_another_one_made_the_first_snapshot(
+    tmp_path: Path,
+) -> None:
+    """Both ended after they had marked the empty table, before their first commit to it."""
+    one, other = pipeline(tmp_path, "one", *range(5)), pipeline(tmp_path, "other", *range(10, 15))
+    for truth in (other, one):
+        live_until(truth, CrashPoint.SNAPSHOT_READY, 2)
+    for truth in (other, one):
+        truth.live()
+    assert one.ids("orders") == [*range(5), *range(10, 15)]
+
+
+@pytest.mark.parametrize("file", ["kept", "lost"])
+def test_a_dead_letter_is_written_again_after_a_rollback_to_the_first_snapshot_of_another_pipeline(
+    tmp_path: Path, file: str
+) -> None:
+    one, other = pipeline(tmp_path, "one", *range(5)), pipeline(tmp_path, "other", -1, 10, 11)
+    live_until(other, CrashPoint.SNAPSHOT_READY, 1)
+    for truth in (one, other):
+        truth.live()
+    table = one.table(one.letters)
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+    if file == "lost":
+        (one.root / "warehouse" / ".ingestd" / "other" / "progress.json").unlink()
+    other.live()
+    assert len(one.dead_letters()) == 1
+    assert one.ids("orders") == [*range(5), 10, 11]
+
+
+def test_a_table_with_a_record_and_without_a_mark_is_read_on_where_it_was(tmp_path: Path) -> None:
+    """The process ended between the two, and its next one has committed dead letters only."""
+    truth = pipeline(tmp_path, "one", -1, *range(5))
+    table_of_another_program(truth)
+    live_until(truth, CrashPoint.SNAPSHOT_PUBLISHED, 2)
+    one_by_one = replace(truth, batch_rows=1)
+    with pytest.raises(CommitConflictError, match="opened again"):
+        one_by_one.live()
+    one_by_one.live()
+    assert truth.ids("orders") == [*range(5), OTHERS_ROW]
+    assert len(truth.dead_letters()) == 1

@@ -353,7 +353,7 @@ def test_two_pipelines_that_begin_at_the_same_time_do_not_both_write_a_table(
     with pytest.raises(CommitConflictError, match="another pipeline writes the table"):
         replace(truth, between=replace(truth, name="other").live).live()
     for _ in range(2):
-        with pytest.raises(ProgressLostError, match="Pipeline other writes it, too"):
+        with pytest.raises(SchemaConflictError, match="already gets the rows of topic"):
             truth.live()
     assert truth.ids("orders") == list(range(10))
 

@@ -331,3 +331,17 @@ def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, V
         before = changed.get(loss.table, vectors[loss.table])
         changed[loss.table] = replaced(before, {key: {partition: loss.next_position}})
     return changed
+
+
+def lowered_origins(origin: LogOffsets, losses: Iterable[Loss]) -> LogOffsets:
+    """Return the origins of logs after losses are accepted: none is after a `next_position`.
+
+    A log that was cut below its origin has other records there, which all tables lack.
+    """
+    lowered = {key: dict(partitions) for key, partitions in origin.items()}
+    for loss in losses:
+        key, partition = loss.log
+        if partition in lowered.get(key, {}) and loss.until != NO_END:
+            first = min(lowered[key][partition], loss.next_position.offset)
+            lowered[key][partition] = first
+    return lowered

@@ -39,6 +39,7 @@ from ingestd.ingest.recovery.losses import (
     Loss,
     accepted_positions,
     furthest_positions,
+    lowered_origins,
     named_losses,
     refuse_losses,
     unreadable_ranges,
@@ -128,6 +129,7 @@ def recover(
     of_tables = [loss for loss in losses if loss.table != registry.dead_letters]
     refuse_losses(of_tables, policies_of(settings))
     dead_letters = _commit_decisions(registry, settings, new_sources, losses, logs)
+    _begin_new_logs(registry, settings, logs)
     floor = _of_existing(registry.floor(), logs)
     _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
@@ -305,6 +307,13 @@ def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: Topic
     registry.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
 
 
+def _begin_new_logs(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
+    """Record the start of logs that no batch has read: their records may expire before one does."""
+    for source in settings.sources:
+        _give_origins(registry, logs, source, {})
+    registry.write_claims()
+
+
 def _commit_decisions(
     registry: TableRegistry,
     settings: PipelineSettings,
@@ -341,7 +350,6 @@ def _commit_decisions(
     for name in sorted({*changed, *overwritten, *concerned}):
         covered_now = changed.get(name, registry.tables[name].covered)
         registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))
-    registry.write_claims()
     return tuple(dead_letter.rejected.reason for _, dead_letter in dead_letters)
 
 
@@ -378,6 +386,7 @@ def _accept(
         accepted=known.accepted | keys,
         dropped=dropped,
         end=finished or known.end,
+        origin=lowered_origins(known.origin, losses),
         routing=routing_hash(settings),
     )
     registry.note(progress)

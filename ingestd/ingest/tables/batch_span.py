@@ -14,6 +14,7 @@ from ingestd.ingest.tables.log_positions import (
     Vector,
     fingerprint_at,
     offset_in,
+    replaced,
 )
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.ingest.values.source_points import NO_POINT, SourcePoint, last_truncate, later_point
@@ -61,11 +62,13 @@ def span_of(
     """Return the positions that a batch covers, and the progress with the new logs of the batch.
 
     `keys` maps (source, topic) to the topic key, for all topics of the batch. Ranges without
-    records are included only for new logs. If the batch has no new topic and no new log that starts
-    after offset 0, the same `progress` object is returned.
+    records are included only for new logs. The progress has the start of a new log at once: its
+    topic may be set aside, and its records expire before a later run reads them. If the batch has
+    no new topic and no new log, the same `progress` object is returned.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
+    begun: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     topics: dict[str, TopicName] = {}
     for range_ in offsets.all_ranges():
@@ -79,14 +82,17 @@ def span_of(
             origin.setdefault(key, {})[range_.partition] = range_.start
         start.setdefault(key, {})[range_.partition] = range_.start
         epoch = offsets.epochs.get(range_.source, {}).get(range_.topic, {}).get(range_.partition, 0)
+        if not known:
+            begun.setdefault(key, {})[range_.partition] = Position(range_.start, epoch)
         until.setdefault(key, {})[range_.partition] = Position(range_.until, epoch)
-    if topics or origin:
+    if topics or begun:
         merged = {
             key: {**offsets_of_key, **progress.origin.get(key, {})}
             for key, offsets_of_key in origin.items()
         }
         progress = replace(
             progress,
+            end=replaced(progress.end, begun),
             origin={**progress.origin, **merged},
             topics={**progress.topics, **topics},
         )

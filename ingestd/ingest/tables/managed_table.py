@@ -111,6 +111,14 @@ class ManagedTable:
         """
         return not self.table.schema.primary_keys or bool(self.table.merge_rules.functions)
 
+    def is_repeated_in(self, snapshot: Snapshot, pipeline: str) -> bool:
+        """Return whether a snapshot repeats the newest record, under the name of `pipeline`.
+
+        It does not after a commit of another program, or a rollback.
+        """
+        named = property_names(pipeline)[0] in self.properties
+        return named and self.properties.items() <= snapshot.properties.items()
+
     @property
     def has_copied_record(self) -> bool:
         """Whether `progress` was written for another branch of the table; False if it is None."""

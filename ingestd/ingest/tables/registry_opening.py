@@ -5,12 +5,18 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ingestd.errors import ProgressLostError, UnsupportedError
+from ingestd.errors import CommitConflictError, ProgressLostError, UnsupportedError
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import marked_pipelines, other_pipelines
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
-from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
+from ingestd.ingest.tables.log_positions import (
+    LogOffsets,
+    furthest,
+    lowest,
+    offsets_of,
+    shared_if_equal,
+)
 from ingestd.ingest.tables.managed_table import ManagedTable, open_table
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
@@ -136,17 +142,23 @@ class RegistryOpening:
         return ours and managed.is_of_others and not self._precedes_record(managed)
 
     def _precedes_record(self, managed: ManagedTable) -> bool:
-        """Return whether a table was rolled back to a snapshot from before this pipeline wrote it.
+        """Return whether the snapshots of a table are from before this pipeline wrote it.
 
-        Then it has records of other pipelines only, and a snapshot whose schema does not have the
-        mark yet. Snapshots expire from the oldest on, so a later one with a record would exist.
+        Then it has records of other pipelines only, and either a snapshot whose schema does not
+        have the mark yet, or still its first snapshot, with such a record. Snapshots expire from
+        the oldest on, so a later one with a record of this pipeline would exist: the table was
+        rolled back below that, or the pipeline ended after it had marked the empty table.
         """
         table, records = managed.table, {*pipelines_in(managed.state.carried)}
         others = other_pipelines(table, self._pipelines)
         # The record of a pipeline without a mark may be one of this pipeline, under an old name.
         if not self._is_marked(managed) or not records or not records.issubset(others):
             return False
-        schemas = {snapshot.schema_id for snapshot in snapshots_from_latest(table.io, table.paths)}
+        schemas: set[int] = set()
+        for snapshot in snapshots_from_latest(table.io, table.paths):
+            if snapshot.id == 1 and pipelines_in(snapshot.properties):
+                return True
+            schemas.add(snapshot.schema_id)
         return any(
             marked_pipelines(table.at_schema(schema_id)).isdisjoint(self._pipelines)
             for schema_id in schemas
@@ -228,13 +240,28 @@ class RegistryOpening:
         return replace(managed, covered=progress.end)
 
     def needs_record(self, name: str, managed: ManagedTable) -> bool:
-        """Return whether a table needs a record of its own before it is written.
+        """Return whether a table needs a record of its own, and the mark, before it is written.
 
-        By this record the next start opens it, and continues from there. Without it, a table with
-        rows of others and the mark of this pipeline would count as one whose record was removed.
+        By these the next start opens it, and continues from there. Without a record, a table with
+        rows of others and the mark of this pipeline would count as one whose record was removed; a
+        process that ended before it set the mark has left a record without it.
         """
-        is_of_others = managed.is_of_others and not self._is_marked(managed)
-        return name not in self._undecided and (managed.has_copied_record or is_of_others)
+        lacks_mark = not managed.is_empty and not self._is_marked(managed)
+        return name not in self._undecided and (managed.has_copied_record or lacks_mark)
+
+    def refuse_behind(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> None:
+        """Raise CommitConflictError if a table that was opened late covers less than `progress`.
+
+        The batch in progress may begin after its covered offsets. `open` considers its record.
+        """
+        if managed.progress is None or name in self._undecided:
+            return
+        covered = lowest([managed.covered, progress.end], progress.origin)
+        if offsets_of(covered) != offsets_of(progress.end):
+            raise CommitConflictError(
+                f"table {name} appeared with a progress record from before this batch; the tables "
+                "are opened again, and it continues from what it covers"
+            )
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
         """Merge the progress of the pipeline from all records and the claims file."""

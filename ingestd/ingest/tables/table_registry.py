@@ -429,13 +429,12 @@ class TableRegistry:
         """
         refreshed: list[str] = []
         for name, managed in list(self.tables.items()):
-            newest = (
-                latest_snapshot(managed.table.io, managed.table.paths) if managed.progress else None
-            )
+            table = managed.table
+            newest = latest_snapshot(table.io, table.paths) if managed.progress else None
             if newest is None:
                 continue
             fresh = self._now_ms() - newest.time_millis < _RECORD_AGE_MS
-            if not (fresh and property_names(self._settings.name)[0] in newest.properties):
+            if not (fresh and managed.is_repeated_in(newest, self._settings.name)):
                 self.record(name, managed.covered)
                 refreshed.append(name)
         return refreshed
@@ -559,6 +558,7 @@ class TableRegistry:
         self._take(name, managed)
         if self._opening.needs_record(name, managed):
             self.record(name, managed.covered)
+        self._opening.refuse_behind(name, managed, self.progress)
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
         """Return the properties of records that a table lacks, as empty strings.

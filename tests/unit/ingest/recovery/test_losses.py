@@ -5,7 +5,14 @@ import pytest
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
 from ingestd.ingest.recovery.audit import loss_findings
 from ingestd.ingest.recovery.logs import LogPartition, Logs
-from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_records, lost_topics
+from ingestd.ingest.recovery.losses import (
+    TO_BE,
+    Coverage,
+    Loss,
+    lost_records,
+    lost_topics,
+    lowered_origins,
+)
 from ingestd.ingest.tables.log_positions import Position, TopicName
 
 
@@ -94,3 +101,15 @@ def test_records_are_counted_as_lost_once_for_each_log() -> None:
         )
     ]
     assert lost_records(lost) == {("src", "shop.orders"): 7}
+
+
+def test_a_log_that_was_cut_is_read_from_below_its_origin() -> None:
+    origin = {"id": {3: 20, 4: 20}, "other": {0: 7}}
+    ended = Loss(
+        TopicName("gone", "src"), LogPartition("other", 0), 7, -1, "t", "topic-deleted", Position(3)
+    )
+    assert lowered_origins(origin, [loss("log-truncated"), ended]) == {
+        "id": {3: 9, 4: 20},
+        "other": {0: 7},
+    }
+    assert lowered_origins({"id": {3: 5}}, [loss("offset-gap")]) == {"id": {3: 5}}

@@ -139,6 +139,7 @@ def test_a_batch_covers_what_it_reads_and_names_logs_that_are_new() -> None:
         "new id": {0: Position(6, 0), 1: Position(0, 0)},
     }
     assert progress.origin["new id"] == {0: 4}
+    assert progress.end["new id"] == {0: Position(4, 0), 1: Position(0, 0)}, "if it is set aside"
     assert progress.topics["new id"] == TopicName("new", "src")
     assert span_of(BatchOffsets({}, {}), KEYS, PIPELINE)[1] is PIPELINE
 

@@ -27,7 +27,9 @@ from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from tests.support.native_tables import rows_table, write
 from tests.support.registries import NOW_MS, open_registry, pipeline_of
 
@@ -289,3 +291,16 @@ def test_a_record_is_committed_again_after_six_hours(
     registry.ensure(NAME, schema)
     _commit(registry, 0, 10, 1)
     assert opened(int(hours * 3_600_000)).refresh_records() == renewed
+
+
+def test_a_rollback_of_an_idle_table_by_another_program_is_noticed(
+    opened: Opened, schema: TableSchema
+) -> None:
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
+    _commit(registry, 10, 20, 2)
+    table = registry.tables[NAME].table
+    rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
+    with pytest.raises(CommitConflictError, match="rolled back"):
+        registry.refresh_records()
