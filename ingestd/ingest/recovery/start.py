@@ -113,9 +113,8 @@ def recover(
     topic, partition) to unreadable ranges to skip. Raises OffsetLostError if the policy is to fail
     and records, or start positions of a consumer group, are lost; SchemaConflictError if another
     pipeline writes the same rows, or source tables share a target unintentionally; ConfigError for
-    invalid start positions; FormatError or UnsupportedError if the progress record of another
-    pipeline cannot be read; and the errors of `ask_logs`, `check_routing`, `write_dead_letters` and
-    of a commit.
+    invalid start positions; FormatError or UnsupportedError for an unreadable progress record of
+    another pipeline; and the errors of `ask_logs`, `check_routing`, dead letters and commits.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys

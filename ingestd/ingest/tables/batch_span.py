@@ -62,9 +62,8 @@ def span_of(
     """Return the positions that a batch covers, and the progress with the new logs of the batch.
 
     `keys` maps (source, topic) to the topic key, for all topics of the batch. Ranges without
-    records are included only for new logs. The progress has the start of a new log at once: its
-    topic may be set aside, and its records expire before a later run reads them. If the batch has
-    no new topic and no new log, the same `progress` object is returned.
+    records are included only for new logs. The progress has the starts of these: their topic may be
+    set aside, and expire unread. Without new topics and logs, it is the same `progress` object.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
