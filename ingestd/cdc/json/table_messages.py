@@ -113,11 +113,14 @@ class TableMemory:
     def renew(self, types: TargetTypes) -> None:
         """Replace the types, and discard the plan made for the old ones.
 
-        If messages have a schema, a new plan is built immediately. Raises RecordError if a column
-        name is invalid, and UnsupportedError if JSON values cannot be read as the type of a column.
+        If the table no longer exists, the kinds of values that were counted for it are discarded as
+        well, so that a new table has the types of its own values. If messages have a schema, a new
+        plan is built immediately. Raises RecordError if a column name is invalid, and
+        UnsupportedError if JSON values cannot be read as the type of a column.
         """
+        counts: KindCounts = {} if self.types.known and not types.known else self.kinds
         self.types = TargetTypes(dict(types.known), dict(types.declared))
-        self.remember(None, self.kinds)
+        self.remember(None, counts)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
 

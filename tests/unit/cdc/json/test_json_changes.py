@@ -249,3 +249,20 @@ def test_a_row_without_columns_is_rejected_whatever_is_beside_it(name: str, nati
         decoded = decoder.decode(chunk([empty, *others], topic=TOPIC), {}, {})
         assert [(bad.offset, bad.reason) for bad in decoded.rejected] == [(0, "empty-row")]
         assert [batch.columns.num_rows for batch in decoded.batches] == [len(others)][: len(others)]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_table_that_is_created_again_has_the_types_and_columns_of_its_new_values(
+    native: bool,
+) -> None:
+    decoder = load_data_format("json")
+    decoder = decoder if native else in_python(decoder)
+    old = {"id": DataType("BIGINT").not_null(), "v": DataType("STRING"), "old": DataType("STRING")}
+    first = [b'{"id":1,"v":"x","old":"y"}'] * 3
+    decoder.decode(chunk(first, [b'{"id":1}'] * 3, topic=TOPIC), {}, {})
+    source = SourceTable("shop", "inv", "item")
+    decoder.decode(chunk(first, [b'{"id":1}'] * 3, topic=TOPIC), {source: old}, {})
+    values = [b'{"id":2,"v":5}', None]
+    decoded = decoder.decode(chunk(values, [b'{"id":2}', b'{"id":3}'], topic=TOPIC), {}, {})
+    types = {name: kind for batch in decoded.batches for name, kind in batch.types.items()}
+    assert types == {"id": DataType("BIGINT"), "v": DataType("BIGINT")}

@@ -64,5 +64,5 @@ def test_nested_columns_have_no_literals() -> None:
 def test_points_in_time() -> None:
     assert timestamp_millis("1970-01-01T00:00:01+00:00") == 1000
     assert timestamp_millis("1700000000123") == 1_700_000_000_123
-    with pytest.raises(ConfigError, match="timestamp: 'soon'"):
+    with pytest.raises(ConfigError, match="'soon' is no time: write ISO 8601"):
         timestamp_millis("soon")
