@@ -164,7 +164,7 @@ def test_a_dead_letter_is_written_again_after_a_rollback_to_the_first_snapshot_o
     live_until(other, CrashPoint.SNAPSHOT_READY, 1)
     for truth in (one, other):
         truth.live()
-    table = one.table(one.dead_letters)
+    table = one.table(one.dead_letter_table)
     rollback(table, plan_rollback(table, read_snapshot(table.io, table.paths, 1)))
     if file == "lost":
         (one.root / "warehouse" / ".ingestd" / "other" / "progress.json").unlink()
