@@ -28,7 +28,7 @@ from ingestd.config.runtime import pipeline_settings
 from ingestd.daemon.console.table_details import TableDetails, read_details
 from ingestd.daemon.service import page_access
 from ingestd.daemon.status import build_info
-from ingestd.errors import IngestdError
+from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog
 from ingestd.log import MASK, add_secrets, is_secret_name, redact
 from ingestd.paimon.catalog.base import Identifier
@@ -81,8 +81,14 @@ def diagnose(
 
 
 def _write_archive(path: Path, parts: Iterable[tuple[str, str]]) -> None:
-    """Write a new archive that only this user can read, with secrets masked in its parts."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write a new archive that only this user can read, with secrets masked in its parts.
+
+    Raises ConfigError if the file exists.
+    """
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise ConfigError(f"{path} exists: name another file by --output") from error
     with os.fdopen(number, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for name, content in parts:
             data = redact(content).encode(errors="replace")

@@ -179,7 +179,8 @@ def parse_flink_command(words: Sequence[str]) -> FlinkCommand:
     if at is None:
         others = [name for name in names if name.endswith(("_sync_table", "_sync_database"))]
         what = f"'{others[0]}' does not read Kafka" if others else "the command line has no action"
-        raise ConfigError(f"{what}; the supported actions are {' and '.join(ACTIONS)}")
+        file = "; the command in a file is read by `- < FILE`" if len(words) == 1 else ""
+        raise ConfigError(f"{what}; the supported actions are {' and '.join(ACTIONS)}{file}")
     return FlinkCommand(names[at], _arguments(words[at + 1 :]), tuple(words[:at]))
 
 

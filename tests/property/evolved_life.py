@@ -205,7 +205,11 @@ class EvolvedLife:
 
     def _keyed_options(self, types: Mapping[str, Any]) -> dict[str, str]:
         random = self.random
-        options = {**random.choice(_KEYED_BUCKETS), **random.choice(_ENGINES)}
+        # Java 1.4 looks up no bytes in files of an older schema.
+        binary = any(types[name] in ("BINARY(3)", "BYTES") for name in self.keys)
+        looked_up = {"merge-engine": "first-row"}
+        engines = [one for one in _ENGINES if not (binary and one.items() >= looked_up.items())]
+        options = {**random.choice(_KEYED_BUCKETS), **random.choice(engines)}
         if options.get("merge-engine") == "first-row":
             return options
         producers = ["none", "none", "lookup", "full-compaction", "input"]
@@ -216,8 +220,6 @@ class EvolvedLife:
             options["sequence.field"] = ",".join(random.sample(fields, min(2, len(fields))))
             orders = ["ascending", "descending"]
             options["sequence.field.sort-order"] = random.choice(orders)
-        # Java 1.4 looks up no bytes in files of an older schema.
-        binary = any(types[name] in ("BINARY(3)", "BYTES") for name in self.keys)
         looks_up = options["changelog-producer"] in ("none", "lookup") and not binary
         if looks_up and random.random() < 0.35:
             options["deletion-vectors.enabled"] = "true"

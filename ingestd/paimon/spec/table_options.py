@@ -105,7 +105,10 @@ _IGNORED: _Options = (
         Access.READ, "ingestd reads the values of BLOB columns, not what they refer to",
         "blob-descriptor-field|blob.stored-descriptor-fields", change=ChangeRule.NEVER,
     ),
-    *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
+    *_refused(
+        Access.READ, "manifests are Avro: copy the rows into a table without this option",
+        "manifest.format", values=["avro"],
+    ),
     *_irrelevant(
         "defaults of columns replaced it in Java 1.3",
         "fields.<column>.default-value",

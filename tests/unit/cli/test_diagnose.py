@@ -99,7 +99,7 @@ def test_it_has_everything_and_no_secret(
     assert found["log.txt"].count("\n") == 2_000
     assert "line 2999 " in found["log.txt"]
     again = run_command(capsys, "diagnose", "-c", config, "-o", archive)
-    assert again.code == 4, "an archive is not overwritten"
+    assert (again.code, "name another file by --output" in again.err) == (2, True)
 
 
 def test_what_cannot_be_read_says_why(config: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -28,6 +28,7 @@ def test_an_argument_without_a_value_is_a_switch() -> None:
     [
         (["flink", "run", "x.jar", "mysql_sync_table"], "'mysql_sync_table' does not read Kafka"),
         (["flink", "run"], "has no action"),
+        (["job.sh"], "in a file is read by `- < FILE`"),
         (["kafka_sync_table", "a=b"], "'a=b' follows no --argument"),
         (["kafka_sync_table", "--a", "b", "c"], "'c' follows no --argument"),
     ],
