@@ -387,7 +387,7 @@ def run(pipeline: Pipeline) -> None:
         topics = pipeline.kafka.topics
         return {place: topics[place[1]].logs[place[2]].first for place in places}
 
-    with mock.patch("ingestd.spark.batch._begins", begins):
+    with mock.patch("ingestd.ingest.recovery.truncate_lookup._begins", begins):
         while True:
             try:
                 pipeline.live()
