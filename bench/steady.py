@@ -37,7 +37,7 @@ WARM_SECONDS = 15.0
 PATIENCE_SECONDS = 20.0
 FIRST_SECONDS = 120.0
 POLL_SECONDS = 0.002
-TRIGGER = "500ms"
+TRIGGER = "1s"
 EXPIRING = {"snapshot.num-retained.min": "10", "snapshot.time-retained": "10 s"}
 Times = npt.NDArray[np.float64]
 
