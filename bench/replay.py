@@ -9,8 +9,6 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from bench.process import BenchError
 
@@ -43,15 +41,8 @@ class RawClient:
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), SECONDS)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._socket.close()
 
     def batches(self, topic: str, partition: int) -> Iterator[RecordBatch]:

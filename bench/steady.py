@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class Commits:
 
 def cycle(bootstrap: str, topic: str) -> list[RecordBatch]:
     """The batches of a topic that holds `CYCLE`, its partitions in turn."""
-    with RawClient(bootstrap) as client:
+    with closing(RawClient(bootstrap)) as client:
         of_partition = [list(client.batches(topic, one)) for one in range(CYCLE.partitions)]
     turns = itertools.zip_longest(*of_partition)
     return [batch for turn in turns for batch in turn if batch is not None]
@@ -126,7 +126,7 @@ def hold(
     """Send at a rate for `WARM_SECONDS` and then `seconds`; latencies and CPU of the latter."""
     sent, client = Totals(), RawClient(task.bootstrap)
     turn = itertools.cycle(batches)
-    with client, _program(task, subject) as process, Commits(task.warehouse) as commits:
+    with closing(client), _program(task, subject) as process, Commits(task.warehouse) as commits:
         _send(client, task.topic, turn, sent, rate, 1.0)
         commits.wait_for(sent.total, process, FIRST_SECONDS)
         _send(client, task.topic, turn, sent, rate, WARM_SECONDS)

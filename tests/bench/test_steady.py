@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -62,7 +63,7 @@ def test_batches_that_are_sent_again_hold_the_same_records(
     batches = steady.cycle(topics.broker.bootstrap, topics.filled("cycle", LOAD))
     assert sum(batch.records for batch in batches) == LOAD.events
     topics.broker.create_topic("again", LOAD.partitions, {"retention.ms": "-1"})
-    with RawClient(topics.broker.bootstrap) as client:
+    with closing(RawClient(topics.broker.bootstrap)) as client:
         for batch in itertools.chain(batches, batches):
             client.send("again", batch)
     wanted = [(event.partition, event.key, event.value) for event in events(LOAD)]

@@ -207,8 +207,7 @@ class EvolvedLife:
         random = self.random
         # Java 1.4 looks up no bytes in files of an older schema.
         binary = any(types[name] in ("BINARY(3)", "BYTES") for name in self.keys)
-        looked_up = {"merge-engine": "first-row"}
-        engines = [one for one in _ENGINES if not (binary and one.items() >= looked_up.items())]
+        engines = [e for e in _ENGINES if not binary or e.get("merge-engine") != "first-row"]
         options = {**random.choice(_KEYED_BUCKETS), **random.choice(engines)}
         if options.get("merge-engine") == "first-row":
             return options

@@ -57,8 +57,8 @@ def fill_unavailable(
     partition columns (None: not needed). Raises UnsupportedError if values have to be looked up in
     a table in postpone bucket mode, and FormatError for a damaged file of the table.
     """
-    plain = _with_sequences(target, rows).drop_columns(omission_marks(rows))
-    groups = group_rows(plain, target.table.schema.primary_keys)
+    groups = group_rows(rows, target.table.schema.primary_keys)
+    plain = _with_sequences(target, rows, groups).drop_columns(omission_marks(rows))
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
     ages = _ages(plain, rules)
     row_origin = _origins(groups, kinds, kept_deletes(rows), ages)
@@ -93,11 +93,12 @@ def _as_deletes(rows: pa.Table, missing: Mask, rules: MergeRules) -> pa.Table:
     return rows.set_column(rows.column_names.index(KIND), KIND, pa.array(kinds))
 
 
-def _with_sequences(target: TableContext, rows: pa.Table) -> pa.Table:
+def _with_sequences(target: TableContext, rows: pa.Table, groups: Grouping) -> pa.Table:
     """Return the rows with values in the sequence fields of the deletes that omit them.
 
     The values are those of the newest row of the key, in the table or among the rows before the
-    delete, so that the delete is newer than this row. Without such a row they stay null.
+    delete, so that the delete is newer than this row. Without such a row they stay null. `groups`
+    are the rows by key.
     """
     rules, kinds = target.table.merge_rules, rows.column(KIND).to_numpy()
     fields = list(rules.sequence_fields)
@@ -108,7 +109,6 @@ def _with_sequences(target: TableContext, rows: pa.Table) -> pa.Table:
         return rows
     old = _OldRows(target, rows, asking, fields, None)
     donors, ranks, reached = old.sequences(rows.select(fields))
-    groups = group_rows(rows, target.table.schema.primary_keys)
     order = pair_order(groups.codes, np.arange(rows.num_rows))
     span = len(ranks) + 1
     # The largest rank so far within each group, because the groups of later rows are larger.

@@ -76,9 +76,9 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
 
     An interrupted rollback leaves the table at some snapshot after the target, and perhaps the tag
     `rollback-to-ID`; it can be repeated. Snapshots that were committed since the plan was made are
-    deleted as well. Raises
-    CommitConflictError if a writer commits while snapshots are deleted. Raises ConfigError if the
-    target does not exist any more or, if the plan restores it, exists again.
+    deleted as well. Raises CommitConflictError if a writer commits while snapshots are deleted.
+    Raises ConfigError if the target does not exist any more or, if the plan restores it, exists
+    again.
     """
     target = plan.target
     keeper = f"{_KEEPER}{target.id}"
